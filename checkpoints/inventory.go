@@ -1,0 +1,93 @@
+package checkpoints
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"sightline/connectors/chat"
+)
+
+// Attachment is the row of this agent and this conversation, or ErrNotFound.
+func (db *DB) Attachment(ctx context.Context, agent chat.AgentID, conv chat.ConversationID, id chat.AttachmentID) (chat.Attachment, error) {
+	a, err := one(ctx, db.pool, scanAttachment, `SELECT `+attachmentColumns+` FROM `+attachmentTables+`
+		WHERE a.id = $1 AND a.agent = $2 AND a.conversation = $3`, clean(string(id)), clean(string(agent)), clean(string(conv)))
+	return a, translate(ctx, "attachment", err)
+}
+
+// Place is a place this agent has heard of.
+func (db *DB) Place(ctx context.Context, agent chat.AgentID, id chat.PlaceID) (chat.Place, error) {
+	p, err := one(ctx, db.pool, scanPlace, `SELECT `+placeColumns+` FROM place p WHERE p.id = $1 AND p.agent = $2`,
+		clean(string(id)), clean(string(agent)))
+	return p, translate(ctx, "place", err)
+}
+
+// Message is a message of the place, as it is now.
+func (db *DB) Message(ctx context.Context, place chat.PlaceID, id chat.MessageID) (chat.Message, error) {
+	m, err := one(ctx, db.pool, collectMessage, `SELECT `+messageColumns+` FROM message m WHERE m.id = $1 AND m.place = $2`,
+		clean(string(id)), clean(string(place)))
+	return m, translate(ctx, "message", err)
+}
+
+// SourcePlaces are the places whose messages brought the conversation its
+// attachments.
+func (db *DB) SourcePlaces(ctx context.Context, agent chat.AgentID, conv chat.ConversationID) ([]chat.Place, error) {
+	p, err := many(ctx, db.pool, scanPlace, `SELECT `+placeColumns+` FROM place p WHERE p.agent = $1 AND p.id IN
+		(SELECT a.place FROM attachment a WHERE a.agent = $1 AND a.conversation = $2) ORDER BY p.id`, agent, conv)
+	return p, translate(ctx, "source places", err)
+}
+
+// Attachments pages by Ordinal over the given source places and counts all of
+// their attachments.
+func (db *DB) Attachments(ctx context.Context, agent chat.AgentID, conv chat.ConversationID, sources []chat.PlaceID, after, limit int) ([]chat.Attachment, int, error) {
+	const where = ` WHERE a.agent = $1 AND a.conversation = $2 AND a.place = ANY($3)`
+	from := texts(sources)
+	var rows []chat.Attachment
+	var total int
+	b := &pgx.Batch{}
+	b.Queue(`SELECT count(*) FROM attachment a`+where, agent, conv, from).QueryRow(func(r pgx.Row) error { return r.Scan(&total) })
+	b.Queue(`SELECT `+attachmentColumns+` FROM `+attachmentTables+where+` AND a.ordinal > $4 ORDER BY a.ordinal LIMIT $5`,
+		agent, conv, from, after, max(limit, 0)).Query(func(r pgx.Rows) (err error) {
+		rows, err = pgx.CollectRows(r, scanAttachment)
+		return err
+	})
+	if err := db.pool.SendBatch(ctx, b).Close(); err != nil {
+		return nil, 0, translate(ctx, "attachments", err)
+	}
+	return rows, total, nil
+}
+
+// MessageAttachments are the attachments of the given messages, by ordinal.
+func (db *DB) MessageAttachments(ctx context.Context, agent chat.AgentID, conv chat.ConversationID, msgs []chat.MessageID) ([]chat.Attachment, error) {
+	a, err := many(ctx, db.pool, scanAttachment, `SELECT `+attachmentColumns+` FROM `+attachmentTables+`
+		WHERE a.agent = $1 AND a.conversation = $2 AND a.message = ANY($3) ORDER BY a.ordinal`, agent, conv, texts(msgs))
+	return a, translate(ctx, "attachments of messages", err)
+}
+
+// Learn keeps what a fetch showed. The first digest is the one that later
+// fetches are compared with, so it stays, and so do the facts that belong to
+// it; a deleted file stays deleted.
+func (db *DB) Learn(ctx context.Context, agent chat.AgentID, id chat.AttachmentID, f chat.Facts) error {
+	tag, err := db.pool.Exec(ctx, `UPDATE attachment SET
+			sniffed_type = CASE WHEN $3 <> '' AND coalesce(digest = $7, true) THEN $3 ELSE sniffed_type END,
+			width  = CASE WHEN $4 > 0 AND coalesce(digest = $7, true) THEN $4 ELSE width END,
+			height = CASE WHEN $5 > 0 AND coalesce(digest = $7, true) THEN $5 ELSE height END,
+			size   = CASE WHEN $6 > 0 AND coalesce(digest = $7, true) THEN $6 ELSE size END,
+			digest = coalesce(digest, $7),
+			state_reason = CASE WHEN $8 = '' OR state = 'deleted' THEN state_reason ELSE $9 END,
+			state  = CASE WHEN $8 = '' OR state = 'deleted' THEN state ELSE $8 END
+		WHERE id = $1 AND agent = $2`,
+		clean(string(id)), clean(string(agent)), label(f.SniffedType), f.Width, f.Height, f.Size, null(f.Digest), f.State, label(f.StateReason))
+	if err == nil && tag.RowsAffected() == 0 {
+		err = ErrNotFound
+	}
+	return translate(ctx, "learn about attachment", err)
+}
+
+func texts[T ~string](s []T) []string {
+	out := make([]string, len(s))
+	for i, v := range s {
+		out[i] = clean(string(v))
+	}
+	return out
+}

@@ -1,0 +1,266 @@
+package attachments
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"sightline/connectors/chat"
+)
+
+// Request says who asks, in which conversation, and where the answer will be
+// read. The actor comes from the platform's event.
+type Request struct {
+	Agent        chat.AgentID
+	Actor        chat.Actor
+	Conversation chat.ConversationID
+	Destination  chat.PlaceID
+	Trigger      chat.MessageID
+	Turn         chat.TurnID
+}
+
+// Config is what an Authorizer needs; all of it but the last three is
+// required.
+type Config struct {
+	Inventory  Inventory
+	Visibility map[chat.Platform]Visibility
+	// Sources serve one agent on one platform each, with that agent's own
+	// credentials.
+	Sources  map[chat.AgentID]map[chat.Platform]Source
+	MaxBytes int64
+
+	TTL time.Duration    // of a grant; default 2 minutes
+	Now func() time.Time // default time.Now
+	// Guesses is how many unknown IDs one actor may name in ten minutes
+	// before everything is refused unseen; default 20.
+	Guesses int
+}
+
+// Authorizer is the one minter of grants.
+type Authorizer struct {
+	c Config
+
+	mu      sync.Mutex
+	guesses map[string][]time.Time
+}
+
+// New validates the configuration. A missing connector is not an error here:
+// what it would serve is refused.
+func New(c Config) (*Authorizer, error) {
+	if c.Inventory == nil {
+		return nil, errors.New("attachments: no inventory")
+	}
+	if c.MaxBytes <= 0 {
+		return nil, errors.New("attachments: no byte limit")
+	}
+	if c.TTL == 0 {
+		c.TTL = 2 * time.Minute
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Guesses == 0 {
+		c.Guesses = 20
+	}
+	return &Authorizer{c: c, guesses: map[string][]time.Time{}}, nil
+}
+
+// MaxBytes is the cap on one fetched original.
+func (a *Authorizer) MaxBytes() int64 { return a.c.MaxBytes }
+
+// Authorize decides whether the request may use the attachment now, and mints
+// the grant under ctx. The row comes back with the grant; without one it does
+// not come back.
+func (a *Authorizer) Authorize(ctx context.Context, r Request, id chat.AttachmentID, action string) (Grant, chat.Attachment, error) {
+	use := a.use(r, id, action)
+	row, src, msg, d, err := a.decide(ctx, r, id)
+	use.SourceEpoch, use.DestEpoch = d.SourceEpoch, d.DestEpoch
+	use.Rule, use.Reason = d.Rule, d.Reason
+	if err == nil && row.State != chat.FileAvailable {
+		err = stateError(row)
+		use.Rule, use.Reason = "state", err.Error()
+	}
+	if err == nil && msg.Deleted {
+		err = &StateError{ID: id, State: chat.FileDeleted, Person: "the message it was posted with was deleted"}
+		use.Rule, use.Reason = "state", err.Error()
+	}
+	use.Allowed = err == nil
+	use.Digest = row.Digest
+	// A use that leaves no trail does not happen.
+	if rerr := a.c.Inventory.RecordUses(ctx, []chat.Use{use}); rerr != nil {
+		return Grant{}, chat.Attachment{}, fmt.Errorf("record use of attachment: %w", rerr)
+	}
+	if err != nil {
+		return Grant{}, chat.Attachment{}, err
+	}
+	return mint(ctx, row, src, msg, a.c.TTL, a.c.Now), row, nil
+}
+
+// decide answers with ErrNotAvailable for all that is not this request's to
+// see; other errors mean that it could not be established.
+func (a *Authorizer) decide(ctx context.Context, r Request, id chat.AttachmentID) (row chat.Attachment, src chat.Place, msg chat.Message, d Decision, err error) {
+	refuse := func(rule, reason string) (chat.Attachment, chat.Place, chat.Message, Decision, error) {
+		return chat.Attachment{}, chat.Place{}, chat.Message{}, Refuse(rule, reason), ErrNotAvailable
+	}
+	if a.tooManyGuesses(r) {
+		return refuse("guess-limit", "too many unknown attachment ids from this actor")
+	}
+	if _, perr := chat.ParseAttachmentID(string(id)); perr != nil {
+		a.guessed(r)
+		return refuse("id", "not the shape of an attachment id")
+	}
+	row, err = a.c.Inventory.Attachment(ctx, r.Agent, r.Conversation, id)
+	if errors.Is(err, chat.ErrNotFound) {
+		a.guessed(r)
+		return refuse("unknown", "no such attachment for this agent and conversation")
+	}
+	if err != nil {
+		return row, src, msg, Refuse("store", err.Error()), fmt.Errorf("look up attachment: %w", err)
+	}
+	// The store filters; the authorizer does not take its word for it.
+	if row.ID != id || row.Agent != r.Agent || row.Conversation != r.Conversation {
+		return refuse("unknown", "the store answered with another row")
+	}
+	if src, err = a.c.Inventory.Place(ctx, r.Agent, row.Place); err != nil {
+		return refuse("place", "the source place is not known: "+err.Error())
+	}
+	if msg, err = a.c.Inventory.Message(ctx, row.Place, row.Message); err != nil {
+		return refuse("message", "the source message is not known: "+err.Error())
+	}
+	if d, err = a.visible(ctx, r, src, msg.ID); err != nil {
+		return chat.Attachment{}, chat.Place{}, chat.Message{}, d, ErrNotAvailable
+	}
+	return row, src, msg, d, nil
+}
+
+// visible asks the source's connector. Anything but a clear yes is
+// ErrNotAvailable, with the reason in the decision.
+func (a *Authorizer) visible(ctx context.Context, r Request, src chat.Place, m chat.MessageID) (Decision, error) {
+	dst, err := a.c.Inventory.Place(ctx, r.Agent, r.Destination)
+	if err != nil {
+		return Refuse("place", "the destination is not known: "+err.Error()), ErrNotAvailable
+	}
+	if src.Agent != r.Agent || dst.Agent != r.Agent {
+		return Refuse("agent", "source or destination belongs to another agent"), ErrNotAvailable
+	}
+	if src.Platform != dst.Platform {
+		return Refuse("platform", "the destination is on another platform than the source"), ErrNotAvailable
+	}
+	v := a.c.Visibility[src.Platform]
+	if v == nil {
+		return Refuse("visibility", "no connector answers for "+string(src.Platform)), ErrNotAvailable
+	}
+	d, err := v.Decide(ctx, Question{Agent: r.Agent, Actor: r.Actor, Source: src, Message: m, Destination: dst, Trigger: r.Trigger})
+	if err != nil {
+		return Refuse("doubt", "the audience could not be established: "+err.Error()), ErrNotAvailable
+	}
+	if !d.Allowed() {
+		return d, ErrNotAvailable
+	}
+	return d, nil
+}
+
+// Fetch moves the bytes of one attachment under its grant. The source gets
+// the grant and a writer that stops at the cap.
+func (a *Authorizer) Fetch(ctx context.Context, g Grant, r Request, id chat.AttachmentID) (Content, error) {
+	return a.FetchMax(ctx, g, r, id, a.c.MaxBytes)
+}
+
+// FetchMax is Fetch with a lower or higher cap, for kinds with their own.
+func (a *Authorizer) FetchMax(ctx context.Context, g Grant, r Request, id chat.AttachmentID, max int64) (Content, error) {
+	if err := g.live(r.Agent, id); err != nil {
+		return Content{}, err
+	}
+	l := g.s.locator
+	src := a.c.Sources[r.Agent][l.place.Platform]
+	if src == nil {
+		return Content{}, fmt.Errorf("no connector of this agent serves %s: %w", l.place.Platform, ErrDenied)
+	}
+	var content Content
+	var buf bytes.Buffer
+	if g.s.size > 0 {
+		buf.Grow(int(min(g.s.size, max)))
+	}
+	h := sha256.New()
+	w := &capped{w: io.MultiWriter(&buf, h), left: max}
+	err := src.Fetch(ctx, g, w)
+	if cerr := ctx.Err(); cerr != nil {
+		err = cerr
+	}
+	use := a.use(r, id, "fetch")
+	use.BytesFetched, use.Allowed, use.Rule = w.n, err == nil && !w.over, "grant"
+	switch {
+	case w.over:
+		err = &TooLargeError{ID: id, Limit: max}
+		use.Reason = err.Error()
+	case err != nil:
+		use.Reason = err.Error()
+	default:
+		content.bytes = buf.Bytes()
+		h.Sum(content.sum[:0])
+		use.Digest = content.Digest()
+	}
+	if ctx.Err() == nil {
+		if rerr := a.c.Inventory.RecordUses(ctx, []chat.Use{use}); rerr != nil {
+			return Content{}, fmt.Errorf("record fetch of attachment: %w", rerr)
+		}
+	}
+	if err != nil {
+		return Content{}, err
+	}
+	return content, nil
+}
+
+// Learn keeps what the bytes under a live grant showed.
+func (a *Authorizer) Learn(ctx context.Context, g Grant, r Request, id chat.AttachmentID, f chat.Facts) error {
+	if err := g.live(r.Agent, id); err != nil {
+		return err
+	}
+	return a.c.Inventory.Learn(ctx, r.Agent, id, f)
+}
+
+func (a *Authorizer) use(r Request, id chat.AttachmentID, action string) chat.Use {
+	return chat.Use{
+		Turn: r.Turn, Agent: r.Agent, Conversation: r.Conversation, Actor: r.Actor, Attachment: id,
+		Destination: r.Destination, Action: action, At: a.c.Now(),
+	}
+}
+
+const guessWindow = 10 * time.Minute
+
+func guesser(r Request) string {
+	return string(r.Agent) + "\x00" + string(r.Conversation) + "\x00" + r.Actor.Workspace + "\x00" + r.Actor.User
+}
+
+func (a *Authorizer) guessed(r Request) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	k := guesser(r)
+	a.guesses[k] = append(a.recent(k), a.c.Now())
+}
+
+func (a *Authorizer) tooManyGuesses(r Request) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	k := guesser(r)
+	g := a.recent(k)
+	if len(g) == 0 {
+		delete(a.guesses, k)
+		return false
+	}
+	a.guesses[k] = g
+	return len(g) >= a.c.Guesses
+}
+
+func (a *Authorizer) recent(k string) []time.Time {
+	g := a.guesses[k]
+	for len(g) > 0 && a.c.Now().Sub(g[0]) > guessWindow {
+		g = g[1:]
+	}
+	return g
+}

@@ -1,0 +1,186 @@
+package attachments
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"sightline/connectors/chat"
+)
+
+// Missing and forbidden must be one error, with no byte fetched and a line in
+// the trail that names the rule.
+func TestRefusalsAreUniformAndFetchNothing(t *testing.T) {
+	base := func() (*world, chat.Attachment, chat.Attachment) {
+		w, rows := newWorld(agentA, agentB)
+		return w, rows[agentA], rows[agentB]
+	}
+	cases := []struct {
+		name string
+		rule string
+		set  func(w *world, a, b chat.Attachment) (Request, chat.AttachmentID)
+	}{
+		{"an ID that never existed", "unknown", func(w *world, a, b chat.Attachment) (Request, chat.AttachmentID) {
+			return request(a), chat.NewAttachmentID()
+		}},
+		{"a URL in place of an ID", "id", func(w *world, a, b chat.Attachment) (Request, chat.AttachmentID) {
+			return request(a), "https://example.org/x.png"
+		}},
+		{"another agent's attachment", "unknown", func(w *world, a, b chat.Attachment) (Request, chat.AttachmentID) {
+			return request(a), b.ID
+		}},
+		{"another conversation", "unknown", func(w *world, a, b chat.Attachment) (Request, chat.AttachmentID) {
+			r := request(a)
+			r.Conversation = "cnv_other"
+			return r, a.ID
+		}},
+		{"an unknown destination", "place", func(w *world, a, b chat.Attachment) (Request, chat.AttachmentID) {
+			r := request(a)
+			r.Destination = "plc_unknown"
+			return r, a.ID
+		}},
+		{"another agent's destination", "place", func(w *world, a, b chat.Attachment) (Request, chat.AttachmentID) {
+			r := request(a)
+			r.Destination = b.Place
+			return r, a.ID
+		}},
+		{"a wider audience", "wider", func(w *world, a, b chat.Attachment) (Request, chat.AttachmentID) {
+			w.decide = func(Question) (Decision, error) { return Refuse("wider", "the destination has more readers"), nil }
+			return request(a), a.ID
+		}},
+		{"a zero decision", "", func(w *world, a, b chat.Attachment) (Request, chat.AttachmentID) {
+			w.decide = func(Question) (Decision, error) { return Decision{}, nil }
+			return request(a), a.ID
+		}},
+		{"a failed lookup", "doubt", func(w *world, a, b chat.Attachment) (Request, chat.AttachmentID) {
+			w.decide = func(Question) (Decision, error) { return Allow("S1", 0, 0), errors.New("timed out") }
+			return request(a), a.ID
+		}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			w, a, b := base()
+			auth := w.authorizer(t, agentA, agentB)
+			r, id := c.set(w, a, b)
+			g, row, err := auth.Authorize(context.Background(), r, id, "view")
+			if err != ErrNotAvailable {
+				t.Fatalf("error %v, want exactly ErrNotAvailable", err)
+			}
+			if row != (chat.Attachment{}) {
+				t.Errorf("the row came back with a refusal: %+v", row)
+			}
+			if _, err := auth.Fetch(context.Background(), g, r, id); !errors.Is(err, ErrGrant) || w.fetched != 0 {
+				t.Errorf("fetch after a refusal: %v, %d fetches", err, w.fetched)
+			}
+			if len(w.uses) != 1 || w.uses[0].Allowed || w.uses[0].Rule != c.rule || w.uses[0].Attachment != id {
+				t.Errorf("trail %+v, want one refusal by rule %q", w.uses, c.rule)
+			}
+		})
+	}
+}
+
+func TestStateIsNamedOnlyOnceTheAudienceHolds(t *testing.T) {
+	w, rows := newWorld(agentA)
+	r := rows[agentA]
+	r.State = chat.FileDeleted
+	w.rows[r.ID] = r
+	auth := w.authorizer(t, agentA)
+	var state *StateError
+	if _, _, err := auth.Authorize(context.Background(), request(r), r.ID, "view"); !errors.As(err, &state) || state.State != chat.FileDeleted {
+		t.Errorf("a deleted file: %v", err)
+	}
+	w.decide = func(Question) (Decision, error) { return Refuse("wider", "x"), nil }
+	if _, _, err := auth.Authorize(context.Background(), request(r), r.ID, "view"); err != ErrNotAvailable {
+		t.Errorf("a deleted file outside its audience: %v", err)
+	}
+	w, rows = newWorld(agentA)
+	r = rows[agentA]
+	m := w.messages[r.Message]
+	m.Deleted = true
+	w.messages[r.Message] = m
+	if _, _, err := w.authorizer(t, agentA).Authorize(context.Background(), request(r), r.ID, "view"); !errors.As(err, &state) {
+		t.Errorf("a deleted message: %v", err)
+	}
+}
+
+func TestWithoutATrailNothingIsAllowed(t *testing.T) {
+	w, rows := newWorld(agentA)
+	r := rows[agentA]
+	w.usesErr = errors.New("disk full")
+	auth := w.authorizer(t, agentA)
+	g, _, err := auth.Authorize(context.Background(), request(r), r.ID, "view")
+	if err == nil || errors.Is(err, ErrNotAvailable) {
+		t.Fatalf("error %v, want the store's", err)
+	}
+	if _, err := g.Locator(agentA); !errors.Is(err, ErrGrant) {
+		t.Errorf("a grant without a trail opens: %v", err)
+	}
+}
+
+func TestFetchStopsAtTheCap(t *testing.T) {
+	w, rows := newWorld(agentA)
+	r := rows[agentA]
+	w.bytes = make([]byte, 1<<20+1)
+	auth := w.authorizer(t, agentA)
+	g, _, err := auth.Authorize(context.Background(), request(r), r.ID, "view")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := auth.Fetch(context.Background(), g, request(r), r.ID)
+	var large *TooLargeError
+	if !errors.As(err, &large) || c.Bytes() != nil {
+		t.Errorf("over the cap: %v, %d bytes", err, len(c.Bytes()))
+	}
+	w.bytes = w.bytes[:1<<20]
+	if c, err = auth.Fetch(context.Background(), g, request(r), r.ID); err != nil || len(c.Bytes()) != 1<<20 {
+		t.Errorf("at the cap: %v, %d bytes", err, len(c.Bytes()))
+	}
+}
+
+func TestGuessesAreLimitedWithoutALookup(t *testing.T) {
+	w, rows := newWorld(agentA)
+	r := rows[agentA]
+	auth := w.authorizer(t, agentA)
+	for range 20 {
+		if _, _, err := auth.Authorize(context.Background(), request(r), chat.NewAttachmentID(), "view"); err != ErrNotAvailable {
+			t.Fatal(err)
+		}
+	}
+	before := w.lookups
+	if _, _, err := auth.Authorize(context.Background(), request(r), r.ID, "view"); err != ErrNotAvailable || w.lookups != before {
+		t.Errorf("after 20 guesses: %v, %d more lookups", err, w.lookups-before)
+	}
+	if u := w.uses[len(w.uses)-1]; u.Rule != "guess-limit" {
+		t.Errorf("trail says %q", u.Rule)
+	}
+	w.now = w.now.Add(guessWindow + time.Second)
+	if _, _, err := auth.Authorize(context.Background(), request(r), r.ID, "view"); err != nil {
+		t.Errorf("after the window: %v", err)
+	}
+}
+
+func TestListShowsOnlyWhatTheDestinationMayKnow(t *testing.T) {
+	w, rows := newWorld(agentA)
+	r := rows[agentA]
+	auth := w.authorizer(t, agentA)
+	other := chat.NewPlace(agentA, "test", "ws", "private", "", chat.PrivateThread)
+	m := chat.Message{ID: chat.MessageOf(other.ID, "9"), Place: other.ID, NativeID: "9"}
+	hidden := r
+	hidden.ID, hidden.Place, hidden.Message, hidden.Ordinal = chat.NewAttachmentID(), other.ID, m.ID, 2
+	w.places[other.ID], w.messages[m.ID], w.rows[hidden.ID] = other, m, hidden
+	w.decide = func(q Question) (Decision, error) {
+		if q.Source.ID == other.ID {
+			return Refuse("wider", "x"), nil
+		}
+		return Allow("S1", 1, 1), nil
+	}
+	page, err := auth.List(context.Background(), request(r), 0, 10)
+	if err != nil || len(page.Items) != 1 || page.Items[0].ID != r.ID || page.Total != 1 || page.Next != 0 {
+		t.Errorf("page %+v, %v", page, err)
+	}
+	w.decide = func(Question) (Decision, error) { return Allow("S1", 1, 1), errors.New("doubt") }
+	if page, err = auth.List(context.Background(), request(r), 0, 10); err != nil || len(page.Items) != 0 || page.Total != 0 {
+		t.Errorf("in doubt: %+v, %v", page, err)
+	}
+}

@@ -1,0 +1,65 @@
+package attachments
+
+import (
+	"errors"
+	"fmt"
+
+	"sightline/connectors/chat"
+)
+
+var (
+	// ErrNotAvailable is the one answer for an ID that does not exist, belongs
+	// elsewhere or may not be shown here: the asker learns nothing from it.
+	ErrNotAvailable = errors.New("no attachment with that ID is available in this conversation")
+
+	// ErrGrant means that bytes were asked for without a live grant for them.
+	ErrGrant = errors.New("attachments: no live grant for this attachment")
+
+	// ErrGone: the source message or its file is no longer there, or the
+	// message was edited since. Returned by a Source.
+	ErrGone = errors.New("the message or its file is no longer there")
+	// ErrDenied: the platform refused the agent's own credentials.
+	ErrDenied = errors.New("the platform refused access to the file")
+	// ErrUnreachable: the platform could not be asked. Worth a retry.
+	ErrUnreachable = errors.New("the platform could not be reached")
+)
+
+// StateError says why an attachment that belongs here can't be used. It is
+// returned only after the audience held, so it discloses nothing new.
+type StateError struct {
+	ID     chat.AttachmentID
+	State  chat.FileState
+	Person string // one sentence for the person and the model
+}
+
+func (e *StateError) Error() string { return fmt.Sprintf("%s is %s: %s", e.ID, e.State, e.Person) }
+
+// TooLargeError is a file over the byte limit, refused after Limit+1 bytes.
+type TooLargeError struct {
+	ID    chat.AttachmentID
+	Limit int64
+}
+
+func (e *TooLargeError) Error() string {
+	return fmt.Sprintf("the file is larger than the limit of %.1f MiB; a smaller copy can be posted instead", float64(e.Limit)/(1<<20))
+}
+
+var stateSentences = map[chat.FileState]string{
+	chat.FileDeleted:  "the file was deleted",
+	chat.FileExternal: "the file is hosted elsewhere and is never fetched",
+	chat.FileHidden:   "the platform hides the file on its present plan",
+	chat.FileDenied:   "the platform denies access to the file",
+	chat.FileOversize: "the file is larger than the limit",
+	chat.FileUnread:   "the file can't be read",
+}
+
+func stateError(a chat.Attachment) error {
+	s := a.StateReason
+	if s == "" {
+		s = stateSentences[a.State]
+	}
+	if s == "" {
+		s = "the state of the file is not known"
+	}
+	return &StateError{ID: a.ID, State: a.State, Person: s}
+}

@@ -1,0 +1,71 @@
+package attachments
+
+import (
+	"context"
+	"io"
+
+	"sightline/connectors/chat"
+)
+
+// Visibility is a connector's knowledge of who can read what, asked afresh
+// for every decision. A failed or truncated lookup is an error, never an
+// allowance.
+type Visibility interface {
+	Decide(ctx context.Context, q Question) (Decision, error)
+}
+
+// Question asks whether everyone who could read Destination can also open the
+// source message at present: R+(destination) ⊆ R-(source).
+type Question struct {
+	Agent       chat.AgentID
+	Actor       chat.Actor
+	Source      chat.Place
+	Message     chat.MessageID // the source message
+	Destination chat.Place
+	Trigger     chat.MessageID // the message being answered
+}
+
+// Decision is a verdict with its rule. The zero value refuses.
+type Decision struct {
+	allowed     bool
+	Rule        string
+	Reason      string // for operators
+	SourceEpoch int64
+	DestEpoch   int64
+}
+
+// Allow is the verdict of a structural rule that holds now.
+func Allow(rule string, sourceEpoch, destEpoch int64) Decision {
+	return Decision{allowed: true, Rule: rule, SourceEpoch: sourceEpoch, DestEpoch: destEpoch}
+}
+
+// Refuse is the verdict when no rule holds; reason names what is missing.
+func Refuse(rule, reason string) Decision { return Decision{Rule: rule, Reason: reason} }
+
+// Allowed reports the verdict.
+func (d Decision) Allowed() bool { return d.allowed }
+
+// Source is a connector's way to the bytes of one file. It must take the
+// Locator from the Grant (which fails for a grant that is zero, expired or
+// for another agent), re-read the source message on the platform with the
+// agent's own credentials, and write what the message points to now.
+// It returns ErrGone, ErrDenied or ErrUnreachable (wrapped) when it can't.
+type Source interface {
+	Fetch(ctx context.Context, g Grant, dst io.Writer) error
+}
+
+// Inventory is the store of attachment rows and of the trail of their use.
+// Every query filters by agent and conversation. A row that is not there is
+// chat.ErrNotFound.
+type Inventory interface {
+	Attachment(ctx context.Context, agent chat.AgentID, conv chat.ConversationID, id chat.AttachmentID) (chat.Attachment, error)
+	Place(ctx context.Context, agent chat.AgentID, id chat.PlaceID) (chat.Place, error)
+	Message(ctx context.Context, place chat.PlaceID, id chat.MessageID) (chat.Message, error)
+	SourcePlaces(ctx context.Context, agent chat.AgentID, conv chat.ConversationID) ([]chat.Place, error)
+	// Attachments pages by Ordinal, ascending, after the given one, over the
+	// given source places, and counts all of them.
+	Attachments(ctx context.Context, agent chat.AgentID, conv chat.ConversationID, sources []chat.PlaceID, after, limit int) (rows []chat.Attachment, total int, err error)
+	// Learn keeps what a fetch showed. Digest is kept only when none is known.
+	Learn(ctx context.Context, agent chat.AgentID, id chat.AttachmentID, f chat.Facts) error
+	RecordUses(ctx context.Context, uses []chat.Use) error
+}

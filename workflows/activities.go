@@ -1,0 +1,172 @@
+package workflows
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	"sightline/agent"
+	"sightline/attachments"
+	"sightline/checkpoints"
+	"sightline/connectors/chat"
+)
+
+// Replier is a connector's way to say something. Post is idempotent by the
+// reply's key; Progress may lose anything and never blocks.
+type Replier interface {
+	Post(ctx context.Context, r chat.Reply) (chat.Posted, error)
+	Progress(ctx context.Context, p chat.Progress)
+}
+
+// Agent is one configured agent as its activities need it.
+type Agent struct {
+	ID           chat.AgentID
+	Name         string
+	Instructions string
+	Inference    *agent.Inference
+	Authorizer   *attachments.Authorizer
+	Repliers     map[chat.Platform]Replier
+}
+
+// Activities are the steps of a turn.
+type Activities struct {
+	DB     *checkpoints.DB
+	Agents map[chat.AgentID]*Agent
+	Log    *slog.Logger
+	// At is called at each durable boundary; nil outside of tests.
+	At func(boundary string)
+}
+
+func (a *Activities) at(b string) {
+	if a.At != nil {
+		a.At(b)
+	}
+}
+
+// Register puts the workflows and activities on a worker.
+func Register(w worker.Registry, a *Activities) {
+	w.RegisterWorkflowWithOptions(Conversation, workflow.RegisterOptions{Name: ConversationType})
+	w.RegisterWorkflowWithOptions(Turn, workflow.RegisterOptions{Name: TurnType})
+	w.RegisterActivity(a)
+}
+
+// BeatEvery is how often a long activity tells that it lives. Its answer
+// carries a cancellation, so it bounds how long a stop takes; the worker must
+// not throttle it to less. Most activities end before the first.
+const BeatEvery = time.Second
+
+// beat keeps the server told that this worker lives, and carries its
+// cancellation to ctx, until end is called.
+func beat(ctx context.Context) (end func()) {
+	stop := make(chan struct{})
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		t := time.NewTicker(BeatEvery)
+		defer t.Stop()
+		for {
+			select {
+			case <-stop:
+				return
+			case <-ctx.Done():
+				return
+			case <-t.C:
+				activity.RecordHeartbeat(ctx)
+			}
+		}
+	}()
+	return func() { close(stop); <-gone }
+}
+
+// settle turns an error into what Temporal should do with it: cancellation
+// passes, what the database or the request itself refuses is final, anything
+// else is retried.
+func settle(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	switch {
+	case errors.Is(err, checkpoints.ErrNotFound), errors.Is(err, checkpoints.ErrConflict), errors.Is(err, checkpoints.ErrInvalid):
+		return temporal.NewNonRetryableApplicationError(bounded(err.Error()), failInternal, nil)
+	}
+	return temporal.NewApplicationError(bounded(err.Error()), failInternal)
+}
+
+// agent finds the configured agent of a turn.
+func (a *Activities) agent(id chat.AgentID) (*Agent, error) {
+	ag := a.Agents[id]
+	if ag == nil {
+		return nil, fmt.Errorf("agent %q is not configured in this process", id)
+	}
+	return ag, nil
+}
+
+// Begin writes the turn's row and its first step.
+func (a *Activities) Begin(ctx context.Context, in TurnInput) (BeginResult, error) {
+	defer beat(ctx)()
+	a.at("begin.started")
+	r, err := a.begin(ctx, in)
+	return r, settle(ctx, err)
+}
+
+func (a *Activities) begin(ctx context.Context, in TurnInput) (BeginResult, error) {
+	if _, err := a.agent(in.Agent); err != nil {
+		return BeginResult{}, err
+	}
+	m, err := a.DB.Message(ctx, in.Place, in.Message)
+	if err != nil {
+		return BeginResult{}, err
+	}
+	if m.Deleted {
+		return BeginResult{Skip: true}, nil
+	}
+	info := activity.GetInfo(ctx)
+	t, err := a.DB.BeginTurn(ctx, checkpoints.Turn{
+		ID: in.Turn, Agent: in.Agent, Conversation: in.Conversation, Place: in.Place, Message: in.Message, Actor: m.Author,
+		WorkflowID: info.WorkflowExecution.ID, RunID: info.WorkflowExecution.RunID, State: checkpoints.TurnRunning, StartedAt: time.Now(),
+	})
+	if err != nil {
+		return BeginResult{}, err
+	}
+	if t.State != checkpoints.TurnRunning {
+		return BeginResult{Skip: true}, nil
+	}
+	a.at("begin.turn_written")
+	if _, _, err := a.DB.AppendStep(ctx, checkpoints.Step{Turn: in.Turn, Seq: 0, Kind: checkpoints.StepUser, Message: in.Message}); err != nil {
+		return BeginResult{}, err
+	}
+	a.at("begin.step_written")
+	return BeginResult{}, nil
+}
+
+// Join adds a message that arrived meanwhile to the turn.
+func (a *Activities) Join(ctx context.Context, in JoinInput) error {
+	defer beat(ctx)()
+	a.at("join.started")
+	_, _, err := a.DB.AppendStep(ctx, checkpoints.Step{Turn: in.Turn, Seq: in.Seq, Kind: checkpoints.StepUser, Message: in.Message})
+	if err == nil {
+		a.at("join.written")
+	}
+	return settle(ctx, err)
+}
+
+// Finish closes the turn's row.
+func (a *Activities) Finish(ctx context.Context, in FinishInput) error {
+	defer beat(ctx)()
+	a.at("finish.started")
+	err := a.DB.FinishTurn(ctx, in.Turn, checkpoints.TurnState(in.State), in.Reason)
+	if err == nil {
+		a.at("finish.written")
+	}
+	return settle(ctx, err)
+}

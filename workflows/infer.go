@@ -1,0 +1,143 @@
+package workflows
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+
+	"sightline/agent"
+	"sightline/checkpoints"
+	"sightline/connectors/chat"
+)
+
+// maxCalls bounds the tools of one step.
+const maxCalls = 16
+
+// maxRequest bounds the text of one request, as its audit row does.
+const maxRequest = 1 << 20
+
+const failCalls = "too_many_calls"
+
+// Infer makes assistant step Seq, or finds it made.
+func (a *Activities) Infer(ctx context.Context, in InferInput) (InferResult, error) {
+	defer beat(ctx)()
+	a.at("infer.started")
+	r, err := a.infer(ctx, in)
+	var me *agent.ModelError
+	if errors.As(err, &me) && ctx.Err() == nil {
+		if me.Permanent {
+			return InferResult{Failed: string(me.Kind), Reason: bounded(me.Operator)}, nil
+		}
+		return InferResult{}, temporal.NewApplicationErrorWithOptions(bounded(me.Error()), string(me.Kind),
+			temporal.ApplicationErrorOptions{NextRetryDelay: me.RetryAfter})
+	}
+	return r, settle(ctx, err)
+}
+
+func (a *Activities) infer(ctx context.Context, in InferInput) (InferResult, error) {
+	l, err := a.load(ctx, in.Turn)
+	if err != nil {
+		return InferResult{}, err
+	}
+	if s, ok := l.step(in.Seq); ok {
+		return inferred(s)
+	}
+	b, err := a.brief(ctx, l, in)
+	if err != nil {
+		return InferResult{}, err
+	}
+	replier := l.agent.Repliers[l.place.Platform]
+	progress := func(text, draft string) {
+		if replier != nil {
+			replier.Progress(ctx, chat.Progress{Turn: in.Turn, Place: l.place, Step: in.Step, Text: text, Draft: draft})
+		}
+	}
+	progress(thinking(b), "")
+
+	attempt := 0
+	var began time.Time
+	audit := func(ctx context.Context, w agent.Audited) error {
+		a.at("infer.pictures_ready")
+		if len(w.Body) > maxRequest {
+			return &agent.ModelError{Kind: agent.ErrTooLong, Permanent: true, Picture: -1,
+				Operator: fmt.Sprintf("the request's text is %d bytes, over %d", len(w.Body), maxRequest)}
+		}
+		var err error
+		attempt, err = a.DB.OpenAudit(ctx, checkpoints.Audit{
+			Turn: in.Turn, Seq: in.Seq, Model: w.Model, Body: w.Body, Pictures: w.Pictures, At: time.Now(),
+		})
+		began = time.Now()
+		if err == nil {
+			a.at("infer.audited")
+		}
+		return err
+	}
+	resp, _, err := l.agent.Inference.Infer(ctx, b, audit, func(draft string) { progress("", draft) })
+	if err == nil {
+		a.at("infer.model_answered")
+	}
+	if attempt > 0 {
+		// The audit of a cancelled call is closed too, beyond its context.
+		done, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		defer cancel()
+		if cerr := a.DB.CloseAudit(done, in.Turn, in.Seq, attempt, outcome(resp, err), resp.Usage.InputTokens, resp.Usage.OutputTokens, time.Since(began)); cerr != nil && err == nil {
+			return InferResult{}, cerr
+		}
+	}
+	if err != nil {
+		return InferResult{}, err
+	}
+	if len(resp.Message.Calls) > maxCalls {
+		return InferResult{Failed: failCalls, Reason: fmt.Sprintf("%d tool calls in one step", len(resp.Message.Calls))}, nil
+	}
+	body, err := json.Marshal(resp.Message)
+	if err != nil {
+		return InferResult{}, fmt.Errorf("encode the model's message: %w", err)
+	}
+	s, _, err := a.DB.AppendStep(ctx, checkpoints.Step{Turn: in.Turn, Seq: in.Seq, Kind: checkpoints.StepAssistant, Body: body})
+	if err != nil {
+		return InferResult{}, err
+	}
+	a.at("infer.step_written")
+	return inferred(s)
+}
+
+// inferred reads the result from what is stored, so that a first and a
+// repeated run can't differ.
+func inferred(s checkpoints.Step) (InferResult, error) {
+	var m agent.Message
+	if err := json.Unmarshal(s.Body, &m); err != nil {
+		return InferResult{}, fmt.Errorf("stored step %d: %w", s.Seq, checkpoints.ErrInvalid)
+	}
+	return InferResult{Calls: len(m.Calls)}, nil
+}
+
+func outcome(r agent.ModelResponse, err error) string {
+	var me *agent.ModelError
+	switch {
+	case errors.As(err, &me):
+		return string(me.Kind)
+	case errors.Is(err, context.Canceled):
+		return "cancelled"
+	case err != nil:
+		return "failed"
+	case r.Finish != "":
+		return r.Finish
+	}
+	return "ok"
+}
+
+// thinking tells a person what a step is about.
+func thinking(b agent.Brief) string {
+	switch n := len(b.Wanted); {
+	case n == 1:
+		return "looking at 1 picture"
+	case n > 1:
+		return fmt.Sprintf("looking at %d pictures", n)
+	}
+	return "thinking"
+}

@@ -1,0 +1,71 @@
+package workflows
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+
+	"sightline/checkpoints"
+	"sightline/connectors/chat"
+)
+
+// Ingress makes events durable. When Deliver returns nil the connector may
+// acknowledge: the rows are written and the conversation has been signalled.
+type Ingress struct {
+	DB     *checkpoints.DB
+	Client client.Client
+	// At is called at each durable boundary; nil outside of tests.
+	At func(boundary string)
+}
+
+func (g *Ingress) at(b string) {
+	if g.At != nil {
+		g.At(b)
+	}
+}
+
+// Deliver may be called again with the same event, however far an earlier
+// call came: a message is recorded once and answered once.
+func (g *Ingress) Deliver(ctx context.Context, e chat.Event) error {
+	g.at("event.received")
+	rec, err := g.DB.Record(ctx, e)
+	if err != nil {
+		return fmt.Errorf("record event: %w", err)
+	}
+	g.at("event.recorded")
+	if e.Kind != chat.MessagePosted || rec.Tombstone || !answerable(e) {
+		return nil
+	}
+	// Signalled whether the row is new or not: an earlier delivery may have
+	// died between the two. The conversation and the turn's ID drop doubles.
+	in := ConversationInput{Agent: e.Place.Agent, Conversation: rec.Conversation, Place: e.Place.ID}
+	_, err = g.Client.SignalWithStartWorkflow(ctx, string(rec.Conversation), SignalMessage, MessageSignal{Message: rec.Message.ID},
+		client.StartWorkflowOptions{ID: string(rec.Conversation), TaskQueue: TaskQueue}, ConversationType, in)
+	if err != nil {
+		return fmt.Errorf("signal conversation: %w", err)
+	}
+	g.at("event.signalled")
+	return nil
+}
+
+// answerable: the agent's own words never start a turn, and a message needs
+// words or files.
+func answerable(e chat.Event) bool {
+	return !e.Message.FromAgent && (e.Message.Text != "" || len(e.Files) > 0)
+}
+
+// Stop ends the running turn of a conversation, if there is one.
+func (g *Ingress) Stop(ctx context.Context, c chat.ConversationID) error {
+	err := g.Client.SignalWorkflow(ctx, string(c), "", SignalStop, StopSignal{})
+	var gone *serviceerror.NotFound
+	if errors.As(err, &gone) {
+		return nil // no conversation is running, so no turn is
+	}
+	if err != nil {
+		return fmt.Errorf("signal stop: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,186 @@
+package workflows
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"sightline/agent"
+	"sightline/attachments"
+	"sightline/attachments/visual"
+	"sightline/checkpoints"
+	"sightline/connectors/chat"
+)
+
+const (
+	historyTurns = 20
+	historyBytes = 64 << 10 // of retold text
+)
+
+// loaded is a turn as its rows tell it at this moment.
+type loaded struct {
+	turn     checkpoints.Turn
+	agent    *Agent
+	place    chat.Place
+	steps    []checkpoints.Step
+	receipts []checkpoints.Receipt
+	messages map[chat.MessageID]chat.Message
+	files    []chat.Attachment
+	seen     []chat.Selected // by earlier inferences of this turn, in order
+	request  attachments.Request
+}
+
+func (a *Activities) load(ctx context.Context, id chat.TurnID) (*loaded, error) {
+	l := &loaded{messages: map[chat.MessageID]chat.Message{}}
+	var err error
+	if l.turn, err = a.DB.Turn(ctx, id); err != nil {
+		return nil, err
+	}
+	if l.agent, err = a.agent(l.turn.Agent); err != nil {
+		return nil, err
+	}
+	if l.place, err = a.DB.Place(ctx, l.turn.Agent, l.turn.Place); err != nil {
+		return nil, err
+	}
+	if l.steps, err = a.DB.Steps(ctx, id); err != nil {
+		return nil, err
+	}
+	if l.receipts, err = a.DB.Receipts(ctx, id); err != nil {
+		return nil, err
+	}
+	msgs, err := a.DB.TurnMessages(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	var ids []chat.MessageID
+	for _, m := range msgs {
+		l.messages[m.ID] = m
+		ids = append(ids, m.ID)
+	}
+	if l.files, err = a.DB.MessageAttachments(ctx, l.turn.Agent, l.turn.Conversation, ids); err != nil {
+		return nil, err
+	}
+	if l.seen, err = a.DB.TurnPictures(ctx, id); err != nil {
+		return nil, err
+	}
+	l.request = attachments.Request{
+		Agent: l.turn.Agent, Actor: l.turn.Actor, Conversation: l.turn.Conversation,
+		Destination: l.turn.Place, Trigger: l.turn.Message, Turn: id,
+	}
+	return l, nil
+}
+
+// step finds a row by its number.
+func (l *loaded) step(seq int) (checkpoints.Step, bool) {
+	for _, s := range l.steps {
+		if s.Seq == seq {
+			return s, true
+		}
+	}
+	return checkpoints.Step{}, false
+}
+
+// transcript retells the turn's rows before seq.
+func (l *loaded) transcript(seq int) ([]agent.Message, error) {
+	files := map[chat.MessageID][]chat.Attachment{}
+	for _, f := range l.files {
+		files[f.Message] = append(files[f.Message], f)
+	}
+	var out []agent.Message
+	for _, s := range l.steps {
+		if s.Seq >= seq {
+			break
+		}
+		if s.Kind == checkpoints.StepUser {
+			out = append(out, agent.UserMessage(l.messages[s.Message], files[s.Message], l.place.Kind))
+			continue
+		}
+		var m agent.Message
+		if err := json.Unmarshal(s.Body, &m); err != nil {
+			return nil, fmt.Errorf("step %d of turn %s: %w", s.Seq, l.turn.ID, checkpoints.ErrInvalid)
+		}
+		out = append(out, m)
+	}
+	return out, nil
+}
+
+// selection is what the next request should show: the newest view_images
+// receipt of the turn that selected anything, else the pictures of the
+// turn's own messages. They are authorized and fetched anew by the inference.
+func (l *loaded) selection() (wanted []agent.Wanted, explicit bool) {
+	for i := len(l.receipts) - 1; i >= 0; i-- {
+		r := l.receipts[i]
+		if r.Tool != "view_images" || r.Verdict != chat.VerdictDone {
+			continue
+		}
+		for _, s := range r.Selected {
+			if s.Reason != "" {
+				continue
+			}
+			w := agent.Wanted{Attachment: s.Attachment, Digest: s.Digest}
+			if s.Region != nil {
+				w.Region = &visual.Region{X: s.Region[0], Y: s.Region[1], Width: s.Region[2], Height: s.Region[3]}
+			}
+			wanted = append(wanted, w)
+		}
+		return wanted, true
+	}
+	for _, f := range l.files {
+		if !agent.Viewable(f) {
+			continue
+		}
+		w := agent.Wanted{Attachment: f.ID}
+		for _, s := range l.seen {
+			if s.Attachment == f.ID && s.Digest != "" {
+				w.Digest = s.Digest
+				break
+			}
+		}
+		wanted = append(wanted, w)
+	}
+	return wanted, false
+}
+
+// brief is everything one inference is made of.
+func (a *Activities) brief(ctx context.Context, l *loaded, in InferInput) (agent.Brief, error) {
+	past, older, err := a.DB.History(ctx, l.turn.Agent, l.turn.Conversation, l.turn.ID, historyTurns)
+	if err != nil {
+		return agent.Brief{}, err
+	}
+	history, dropped := retold(past)
+	transcript, err := l.transcript(in.Seq)
+	if err != nil {
+		return agent.Brief{}, err
+	}
+	b := agent.Brief{
+		Request: l.request,
+		Profile: agent.Profile{Name: l.agent.Name, Place: l.place, Instructions: l.agent.Instructions},
+		Now:     time.Now(), History: history, Older: older + dropped,
+		Transcript: transcript, Files: l.files,
+		Key: fmt.Sprintf("%s/%d", l.turn.ID, in.Seq),
+	}
+	b.Wanted, b.Explicit = l.selection()
+	return b, nil
+}
+
+// retold keeps the newest exchanges within the byte budget.
+func retold(past []checkpoints.PastTurn) (out []agent.Exchange, dropped int) {
+	size, first := 0, len(past)
+	for first > 0 {
+		p := past[first-1]
+		n := len(p.Answer)
+		for _, m := range p.Messages {
+			n += len(m.Text)
+		}
+		if size+n > historyBytes && first < len(past) {
+			break
+		}
+		size += n
+		first--
+	}
+	for _, p := range past[first:] {
+		out = append(out, agent.Exchange{Messages: p.Messages, Attachments: p.Attachments, Answer: p.Answer})
+	}
+	return out, first
+}

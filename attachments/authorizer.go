@@ -132,7 +132,13 @@ func (a *Authorizer) decide(ctx context.Context, r Request, id chat.AttachmentID
 	if msg, err = a.c.Inventory.Message(ctx, row.Place, row.Message); err != nil {
 		return refuse("message", "the source message is not known: "+err.Error())
 	}
-	if d, err = a.visible(ctx, r, src, msg.ID); err != nil {
+	// A message that is gone has no readers to ask about. Whether the place of
+	// the answer may hear that it is gone is asked of its place as a whole.
+	subject := msg.ID
+	if msg.Deleted || row.State == chat.FileDeleted {
+		subject = r.Trigger
+	}
+	if d, err = a.visible(ctx, r, src, subject); err != nil {
 		return chat.Attachment{}, chat.Place{}, chat.Message{}, d, ErrNotAvailable
 	}
 	return row, src, msg, d, nil

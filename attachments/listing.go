@@ -44,7 +44,11 @@ func (a *Authorizer) List(ctx context.Context, r Request, after, limit int) (Pag
 	}
 	uses := make([]chat.Use, 0, len(rows))
 	for _, row := range rows {
-		d, err := a.visible(ctx, r, known[row.Place], row.Message)
+		subject := row.Message
+		if row.State == chat.FileDeleted {
+			subject = r.Trigger // as in decide
+		}
+		d, err := a.visible(ctx, r, known[row.Place], subject)
 		u := a.use(r, row.ID, "list")
 		u.Allowed, u.Rule, u.Reason, u.Digest = err == nil, d.Rule, d.Reason, row.Digest
 		u.SourceEpoch, u.DestEpoch = d.SourceEpoch, d.DestEpoch

@@ -1,0 +1,190 @@
+package service
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"sightline/agent"
+	"sightline/attachments/visual"
+	"sightline/cmd/local"
+)
+
+// Config is the environment, read once and checked.
+type Config struct {
+	Home          string
+	DatabaseURL   string // empty: managed
+	PostgresBin   string
+	TemporalSet   bool // TEMPORAL_ADDRESS or a profile replaces the managed server
+	WebAddr       string
+	WebOff        bool
+	WebRemote     bool // an address beyond loopback was asked for by name
+	OpsAddr       string
+	APIKey        string
+	BaseURL       string
+	Model         string
+	ModelAPI      string
+	Vision        agent.Vision
+	LogJSON       bool
+	LogLevel      slog.Level
+	Roles         map[string]bool
+	TemporalUIURL string
+	Images        visual.Limits
+}
+
+// DefaultWebAddr is where the web place listens.
+const DefaultWebAddr = "127.0.0.1:8080"
+
+var roles = []string{"connectors", "workers", "web"}
+
+// ReadConfig checks every variable, and names the first wrong one.
+func ReadConfig(env func(string) string) (Config, error) {
+	c := Config{
+		Home: env("SIGHTLINE_HOME"), DatabaseURL: env("DATABASE_URL"), PostgresBin: env("SIGHTLINE_POSTGRES_BIN"),
+		WebAddr: env("SIGHTLINE_WEB_ADDR"), OpsAddr: env("SIGHTLINE_OPS_ADDR"),
+		APIKey: env("OPENAI_API_KEY"), BaseURL: env("OPENAI_BASE_URL"), Model: env("SIGHTLINE_MODEL"), ModelAPI: env("SIGHTLINE_MODEL_API"),
+		TemporalSet:   env("TEMPORAL_ADDRESS") != "" || env("TEMPORAL_PROFILE") != "" || env("TEMPORAL_CONFIG_FILE") != "",
+		TemporalUIURL: env("SIGHTLINE_TEMPORAL_UI"),
+		Roles:         map[string]bool{},
+	}
+	if c.Home == "" {
+		c.Home = local.DefaultHomeDir()
+	}
+	abs, err := filepath.Abs(c.Home)
+	if err != nil {
+		return c, fmt.Errorf("SIGHTLINE_HOME: %w", err)
+	}
+	c.Home = abs
+	if c.DatabaseURL != "" {
+		u, err := url.Parse(c.DatabaseURL)
+		// The value may hold a password: it is never repeated.
+		if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
+			return c, fmt.Errorf("DATABASE_URL is not a postgres:// URL")
+		}
+	}
+	switch c.WebAddr {
+	case "":
+		c.WebAddr = DefaultWebAddr
+	case "off":
+		c.WebOff = true
+	default:
+		host, _, err := net.SplitHostPort(c.WebAddr)
+		if err != nil {
+			return c, fmt.Errorf("SIGHTLINE_WEB_ADDR is %q, which is not host:port", c.WebAddr)
+		}
+		ip := net.ParseIP(host)
+		c.WebRemote = host != "localhost" && (ip == nil || !ip.IsLoopback())
+	}
+	if c.BaseURL != "" {
+		u, err := url.Parse(c.BaseURL)
+		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+			return c, fmt.Errorf("OPENAI_BASE_URL is not an http(s) URL")
+		}
+	}
+	if strings.TrimSpace(c.APIKey) != c.APIKey || strings.ContainsAny(c.APIKey, "\r\n\t ") {
+		return c, fmt.Errorf("OPENAI_API_KEY has white space in it")
+	}
+	switch c.ModelAPI {
+	case "", "responses", "chat":
+	default:
+		return c, fmt.Errorf("SIGHTLINE_MODEL_API is %q; it is responses or chat", c.ModelAPI)
+	}
+	switch v := env("SIGHTLINE_MODEL_VISION"); v {
+	case "":
+	case "yes":
+		c.Vision = agent.VisionYes
+	case "no":
+		c.Vision = agent.VisionNo
+	default:
+		return c, fmt.Errorf("SIGHTLINE_MODEL_VISION is %q; it is yes, no or unset", v)
+	}
+	switch v := env("SIGHTLINE_LOG"); v {
+	case "", "text":
+	case "json":
+		c.LogJSON = true
+	default:
+		return c, fmt.Errorf("SIGHTLINE_LOG is %q; it is text or json", v)
+	}
+	if v := env("SIGHTLINE_LOG_LEVEL"); v != "" {
+		if err := c.LogLevel.UnmarshalText([]byte(v)); err != nil {
+			return c, fmt.Errorf("SIGHTLINE_LOG_LEVEL is %q; it is debug, info, warn or error", v)
+		}
+	}
+	if err := c.readLimits(env); err != nil {
+		return c, err
+	}
+	return c, c.readRoles(env("SIGHTLINE_ROLES"))
+}
+
+// readLimits reads what an operator may admit beyond the defaults. Storage
+// and working memory are bounded together: whoever admits larger pictures
+// admits what decoding them takes.
+func (c *Config) readLimits(env func(string) string) error {
+	c.Images = visual.DefaultLimits()
+	for _, l := range []struct {
+		name string
+		unit int64
+		max  int64
+		set  func(int64)
+	}{
+		{"SIGHTLINE_IMAGE_MAX_MIB", 1 << 20, 64, func(n int64) { c.Images.MaxBytes = n }},
+		{"SIGHTLINE_IMAGE_MAX_MEGAPIXELS", 1 << 20, 256, func(n int64) { c.Images.MaxPixels = n }},
+		{"SIGHTLINE_IMAGE_MAX_EDGE", 1, 65535, func(n int64) { c.Images.MaxEdge = int(n) }},
+		{"SIGHTLINE_IMAGE_MAX_DECODED_MIB", 1 << 20, 1024, func(n int64) {
+			c.Images.MaxWorking += max(0, n-c.Images.MaxStorage) * 2
+			c.Images.MaxStorage = n
+		}},
+	} {
+		v := env(l.name)
+		if v == "" {
+			continue
+		}
+		n, err := strconv.ParseInt(v, 10, 64)
+		if err != nil || n < 1 || n > l.max {
+			return fmt.Errorf("%s is %q; it is a whole number from 1 to %d", l.name, v, l.max)
+		}
+		l.set(n * l.unit)
+	}
+	return nil
+}
+
+func (c *Config) readRoles(v string) error {
+	if v == "" {
+		v = strings.Join(roles, ",")
+	}
+	for _, r := range strings.Split(v, ",") {
+		r = strings.TrimSpace(r)
+		known := false
+		for _, k := range roles {
+			known = known || k == r
+		}
+		if !known {
+			return fmt.Errorf("SIGHTLINE_ROLES names %q; roles are %s", r, strings.Join(roles, ", "))
+		}
+		c.Roles[r] = true
+	}
+	if !c.Roles["web"] {
+		c.WebOff = true
+	}
+	return nil
+}
+
+// Offline reports whether there is no model to talk to.
+func (c Config) Offline() bool { return c.APIKey == "" && c.BaseURL == "" }
+
+func (c Config) logger(home string) (*slog.Logger, *os.File, error) {
+	f, err := os.OpenFile(filepath.Join(home, "sightline.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, nil, fmt.Errorf("open the log: %w", err)
+	}
+	o := &slog.HandlerOptions{Level: c.LogLevel}
+	if c.LogJSON {
+		return slog.New(slog.NewJSONHandler(f, o)), f, nil
+	}
+	return slog.New(slog.NewTextHandler(f, o)), f, nil
+}

@@ -1,0 +1,13 @@
+// Package service is the program behind cmd/sightline: it reads the
+// configuration, starts what has to run on this machine, joins connectors,
+// agents, workflows and the stores, and stops all of it again.
+//
+//	config ─▶ home held, web address bound ─▶ Postgres, Temporal (at once)
+//	       ─▶ rows migrated ─▶ model ─▶ worker ─▶ web place ─▶ ready
+//
+// Run refuses to start with one line when something is taken, missing or
+// wrong; the process then ends with code 1. While it runs, the end of a
+// service that it manages ends it, and what was under way goes on at the next
+// start. It is a package of its own so that tests run the program, not a copy
+// of it.
+package service

@@ -1,0 +1,332 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"go.temporal.io/sdk/client"
+	tlog "go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/worker"
+
+	"sightline/checkpoints"
+	"sightline/cmd/local"
+	"sightline/connectors/chat"
+	"sightline/connectors/web"
+	"sightline/workflows"
+)
+
+// DefaultAgent is the one agent of a configuration that names none.
+const DefaultAgent chat.AgentID = "sightline"
+
+// Options are what a process gives besides its environment.
+type Options struct {
+	Env    func(string) string // default os.Getenv
+	Stderr io.Writer           // progress and where to go
+	// At is called at each durable boundary of a turn. Only tests set it.
+	At func(boundary string)
+	// Ready is called once everything runs. Only tests set it.
+	Ready func(Running)
+}
+
+// Running tells where a started service is.
+type Running struct {
+	Config     Config
+	SignIn     string
+	WebAddr    string
+	TemporalUI string
+	Model      string
+	Database   string // connection URL
+	Temporal   string // address
+}
+
+// service is what is open, in order; close undoes it backwards.
+type service struct {
+	c     Config
+	o     Options
+	log   *slog.Logger
+	say   local.Progress
+	undo  []func(context.Context)
+	ended chan error // an error of something that should not have ended
+}
+
+func (s *service) later(f func(context.Context)) { s.undo = append(s.undo, f) }
+
+func (s *service) close() {
+	// The way down has its own time: the context that ended is the reason for it.
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	for i := len(s.undo) - 1; i >= 0; i-- {
+		s.undo[i](ctx)
+	}
+}
+
+// Run starts everything, and returns when ctx ends (nil) or something that it
+// needs does (an error of one line).
+func Run(ctx context.Context, o Options) error {
+	if o.Env == nil {
+		o.Env = os.Getenv
+	}
+	if o.Stderr == nil {
+		o.Stderr = io.Discard
+	}
+	c, err := ReadConfig(o.Env)
+	if err != nil {
+		return err
+	}
+	var mu sync.Mutex
+	began := time.Now()
+	s := &service{c: c, o: o, ended: make(chan error, 4)}
+	s.say = func(format string, args ...any) {
+		mu.Lock()
+		defer mu.Unlock()
+		fmt.Fprintf(o.Stderr, "%6.1fs  %s\n", time.Since(began).Seconds(), fmt.Sprintf(format, args...))
+	}
+	defer s.close()
+	if err := s.start(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil // stopped while starting
+		}
+		return err
+	}
+	select {
+	case <-ctx.Done():
+		s.say("stopping; what is under way goes on at the next start")
+		return nil
+	case err := <-s.ended:
+		return err
+	}
+}
+
+func (s *service) start(ctx context.Context) error {
+	home, err := local.OpenHome(s.c.Home)
+	if err != nil {
+		return err
+	}
+	s.later(func(context.Context) { _ = home.Close() })
+	var f *os.File
+	if s.log, f, err = s.c.logger(home.Dir()); err != nil {
+		return err
+	}
+	s.later(func(context.Context) { _ = f.Close() })
+
+	// Bound before the slow part: a taken port is said at once.
+	var listener net.Listener
+	if !s.c.WebOff {
+		if listener, err = web.Listen(s.c.WebAddr, s.c.WebRemote); err != nil {
+			return err
+		}
+		s.later(func(context.Context) { _ = listener.Close() })
+	}
+	place, err := s.stores(ctx)
+	if err != nil {
+		return err
+	}
+	db, err := checkpoints.Open(ctx, place.database, s.log)
+	if err != nil {
+		return err
+	}
+	s.later(func(context.Context) { db.Close() })
+	if err := db.Migrate(ctx, "web", web.Migrations); err != nil {
+		return err
+	}
+	tc, err := s.dial(ctx, place)
+	if err != nil {
+		return err
+	}
+	s.later(func(context.Context) { tc.Close() })
+
+	model, err := s.model(ctx)
+	if err != nil {
+		return err
+	}
+	if s.o.Ready == nil {
+		s.o.Ready = func(Running) {}
+	}
+	run := Running{Config: s.c, Database: place.database, Temporal: place.temporal.HostPort, TemporalUI: place.ui, Model: describe(model.Info(ctx))}
+	p, err := s.web(db, tc, listener, run)
+	if err != nil {
+		return err
+	}
+	if err := s.workers(db, tc, model, p); err != nil {
+		return err
+	}
+	if s.c.OpsAddr != "" {
+		if err := s.ops(db, tc); err != nil {
+			return err
+		}
+	}
+	if listener != nil {
+		if err := s.serve(ctx, p); err != nil {
+			return err
+		}
+		run.SignIn, run.WebAddr = p.SignInLink(), listener.Addr().String()
+	}
+	s.announce(run)
+	s.o.Ready(run)
+	return nil
+}
+
+// places are the two stores, wherever they run.
+type places struct {
+	database string
+	temporal client.Options
+	ui       string
+}
+
+// stores starts what is managed, both at once.
+func (s *service) stores(ctx context.Context) (places, error) {
+	out := places{database: s.c.DatabaseURL, ui: s.c.TemporalUIURL}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var wg sync.WaitGroup
+	var pgErr, tErr error
+	var pg *local.Postgres
+	var tp *local.Temporal
+	if s.c.DatabaseURL == "" {
+		wg.Go(func() {
+			pg, pgErr = local.StartPostgres(ctx, local.PostgresConfig{Dir: filepath.Join(s.c.Home, "postgres"), BinDir: s.c.PostgresBin, Progress: s.say})
+			if pgErr != nil {
+				cancel()
+			}
+		})
+	}
+	if !s.c.TemporalSet {
+		wg.Go(func() {
+			tp, tErr = local.StartTemporal(ctx, local.TemporalConfig{Dir: filepath.Join(s.c.Home, "temporal"), Namespace: namespace(s.o.Env), Progress: s.say})
+			if tErr != nil {
+				cancel()
+			}
+		})
+	}
+	wg.Wait()
+	if pg != nil {
+		s.later(func(ctx context.Context) { _ = pg.Stop(ctx) })
+		out.database = pg.URL()
+		s.watch("postgres", pg.Done(), pg.Err)
+	}
+	if tp != nil {
+		s.later(func(ctx context.Context) { _ = tp.Stop(ctx) })
+		out.temporal = client.Options{HostPort: tp.Address(), Namespace: tp.Namespace()}
+		out.ui = tp.UIURL()
+		s.watch("temporal", tp.Done(), tp.Err)
+	}
+	// The first failure is the cause; the other is only its cancellation.
+	for _, err := range []error{pgErr, tErr} {
+		if err != nil && !errors.Is(err, context.Canceled) {
+			return out, err
+		}
+	}
+	return out, errors.Join(pgErr, tErr)
+}
+
+// watch ends the service when a managed one ends by itself.
+func (s *service) watch(name string, done <-chan struct{}, cause func() error) {
+	stop := make(chan struct{})
+	s.later(func(context.Context) { close(stop) })
+	go func() {
+		select {
+		case <-stop:
+		case <-done:
+			select {
+			case s.ended <- fmt.Errorf("the managed %s ended by itself: %v", name, cause()):
+			default:
+			}
+		}
+	}()
+}
+
+func (s *service) dial(ctx context.Context, p places) (client.Client, error) {
+	o := p.temporal
+	if s.c.TemporalSet {
+		var err error
+		if o, err = temporalOptions(s.o.Env); err != nil {
+			return nil, err
+		}
+	}
+	o.Logger = tlog.NewStructuredLogger(s.log)
+	o.DataConverter = workflows.DataConverter()
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	c, err := client.DialContext(ctx, o)
+	if err != nil {
+		return nil, fmt.Errorf("temporal at %s can't be reached; check TEMPORAL_ADDRESS and TEMPORAL_NAMESPACE, or unset them for a managed server", o.HostPort)
+	}
+	return c, nil
+}
+
+// workers runs the workflows and activities of this process.
+func (s *service) workers(db *checkpoints.DB, tc client.Client, m knownModel, p *web.Place) error {
+	if !s.c.Roles["workers"] {
+		return nil
+	}
+	a, err := s.agents(db, m, p)
+	if err != nil {
+		return err
+	}
+	w := worker.New(tc, workflows.TaskQueue, worker.Options{
+		MaxConcurrentActivityExecutionSize: 64,
+		WorkerStopTimeout:                  5 * time.Second,
+		MaxHeartbeatThrottleInterval:       workflows.BeatEvery,
+		// A worker whose server went away for good ends the process rather
+		// than looking alive.
+		OnFatalError: func(err error) { s.fatal(fmt.Errorf("the worker ended: %w", err)) },
+	})
+	workflows.Register(w, a)
+	if err := w.Start(); err != nil {
+		return fmt.Errorf("start worker: %w", err)
+	}
+	s.later(func(context.Context) { w.Stop() })
+	return nil
+}
+
+func (s *service) fatal(err error) {
+	select {
+	case s.ended <- err:
+	default:
+	}
+}
+
+// serve runs the web place until the service closes, and returns once it
+// takes requests.
+func (s *service) serve(ctx context.Context, p *web.Place) error {
+	serving, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	s.later(func(context.Context) { cancel(); <-done })
+	go func() {
+		err := p.Serve(serving)
+		if err != nil && serving.Err() == nil {
+			s.fatal(fmt.Errorf("web place: %w", err))
+		}
+		done <- err
+		close(done)
+	}()
+	select {
+	case <-p.Ready():
+		return nil
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (s *service) announce(r Running) {
+	s.say("ready")
+	line := func(name, v string) {
+		if v != "" {
+			fmt.Fprintf(s.o.Stderr, "  %-12s %s\n", name, v)
+		}
+	}
+	line("Sign in", r.SignIn)
+	line("Temporal UI", r.TemporalUI)
+	line("Model", r.Model)
+	line("State", s.c.Home)
+}

@@ -1,0 +1,5 @@
+//go:build race
+
+package visual
+
+const raceEnabled = true

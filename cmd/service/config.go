@@ -20,7 +20,8 @@ type Config struct {
 	Home          string
 	DatabaseURL   string // empty: managed
 	PostgresBin   string
-	TemporalSet   bool // TEMPORAL_ADDRESS or a profile replaces the managed server
+	Devserver     string // a devserver program to use instead of building one
+	TemporalSet   bool   // TEMPORAL_ADDRESS or a profile replaces the managed server
 	WebAddr       string
 	WebOff        bool
 	WebRemote     bool // an address beyond loopback was asked for by name
@@ -49,8 +50,8 @@ func ReadConfig(env func(string) string) (Config, error) {
 		WebAddr: env("SIGHTLINE_WEB_ADDR"), OpsAddr: env("SIGHTLINE_OPS_ADDR"),
 		APIKey: env("OPENAI_API_KEY"), BaseURL: env("OPENAI_BASE_URL"), Model: env("SIGHTLINE_MODEL"), ModelAPI: env("SIGHTLINE_MODEL_API"),
 		TemporalSet:   env("TEMPORAL_ADDRESS") != "" || env("TEMPORAL_PROFILE") != "" || env("TEMPORAL_CONFIG_FILE") != "",
-		TemporalUIURL: env("SIGHTLINE_TEMPORAL_UI"),
-		Roles:         map[string]bool{},
+		TemporalUIURL: env("SIGHTLINE_TEMPORAL_UI"), Devserver: env("SIGHTLINE_DEVSERVER"),
+		Roles: map[string]bool{},
 	}
 	if c.Home == "" {
 		c.Home = local.DefaultHomeDir()

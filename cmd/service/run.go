@@ -200,7 +200,7 @@ func (s *service) stores(ctx context.Context) (places, error) {
 	}
 	if !s.c.TemporalSet {
 		wg.Go(func() {
-			tp, tErr = local.StartTemporal(ctx, local.TemporalConfig{Dir: filepath.Join(s.c.Home, "temporal"), Namespace: namespace(s.o.Env), Progress: s.say})
+			tp, tErr = local.StartTemporal(ctx, local.TemporalConfig{Dir: filepath.Join(s.c.Home, "temporal"), Namespace: namespace(s.o.Env), Binary: s.c.Devserver, Progress: s.say})
 			if tErr != nil {
 				cancel()
 			}

@@ -1,12 +1,9 @@
 package attachments
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"sync"
 	"time"
 
@@ -187,14 +184,10 @@ func (a *Authorizer) FetchMax(ctx context.Context, g Grant, r Request, id chat.A
 	if src == nil {
 		return Content{}, fmt.Errorf("no connector of this agent serves %s: %w", l.place.Platform, ErrDenied)
 	}
-	var content Content
-	var buf bytes.Buffer
-	if g.s.size > 0 {
-		buf.Grow(int(min(g.s.size, max)))
-	}
-	h := sha256.New()
-	w := &capped{w: io.MultiWriter(&buf, h), left: max}
+	in := newIntake(min(max, g.s.size))
+	w := &capped{in: in, left: max}
 	err := src.Fetch(ctx, g, w)
+	content := in.done()
 	if cerr := ctx.Err(); cerr != nil {
 		err = cerr
 	}
@@ -207,8 +200,6 @@ func (a *Authorizer) FetchMax(ctx context.Context, g Grant, r Request, id chat.A
 	case err != nil:
 		use.Reason = err.Error()
 	default:
-		content.bytes = buf.Bytes()
-		h.Sum(content.sum[:0])
 		use.Digest = content.Digest()
 	}
 	if ctx.Err() == nil {

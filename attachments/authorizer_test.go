@@ -1,7 +1,9 @@
 package attachments
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"testing"
 	"time"
@@ -132,8 +134,18 @@ func TestFetchStopsAtTheCap(t *testing.T) {
 	if !errors.As(err, &large) || c.Bytes() != nil {
 		t.Errorf("over the cap: %v, %d bytes", err, len(c.Bytes()))
 	}
+	// The same for a source that copies from a reader.
+	w.copies = true
+	if c, err = auth.Fetch(context.Background(), g, request(r), r.ID); !errors.As(err, &large) || c.Bytes() != nil {
+		t.Errorf("over the cap, copied: %v, %d bytes", err, len(c.Bytes()))
+	}
 	w.bytes = w.bytes[:1<<20]
-	if c, err = auth.Fetch(context.Background(), g, request(r), r.ID); err != nil || len(c.Bytes()) != 1<<20 {
+	w.bytes[12345] = 7
+	if c, err = auth.Fetch(context.Background(), g, request(r), r.ID); err != nil || !bytes.Equal(c.Bytes(), w.bytes) || c.Sum() != sha256.Sum256(w.bytes) {
+		t.Errorf("at the cap, copied: %v, %d bytes", err, len(c.Bytes()))
+	}
+	w.copies = false
+	if c, err = auth.Fetch(context.Background(), g, request(r), r.ID); err != nil || c.Sum() != sha256.Sum256(w.bytes) || len(c.Bytes()) != 1<<20 {
 		t.Errorf("at the cap: %v, %d bytes", err, len(c.Bytes()))
 	}
 }

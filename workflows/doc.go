@@ -17,6 +17,9 @@
 // Every activity finds its own earlier work and returns it, so a retried one
 // repeats nothing: steps are unique by (turn, seq), posts by key.
 //
+// It refuses payloads over 64 KiB, for good and at once: what is that long is
+// a row and a reference.
+//
 // On failure: what can be retried is retried by Temporal; what can't be
 // becomes one sentence for the person, posted as the turn's reply, and a
 // reason for the operator in the turn's row. The conversation goes on.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"sightline/agent"
+	"sightline/connectors/chat"
 )
 
 const idPattern = `att_[0-9a-hjkmnp-tv-z]{26}`
@@ -178,12 +179,14 @@ func (t *turn) learn(c agent.ToolCall, answer string) {
 		if json.Unmarshal([]byte(c.Arguments), &args) == nil && args.After == 0 {
 			t.listing.docs = nil // a fresh look from the start
 		}
-		t.listing.docs = append(t.listing.docs, page.Documents...)
+		for _, d := range page.Documents {
+			if _, err := chat.ParseAttachmentID(d.ID); err == nil { // nothing else could be looked at
+				t.listing.docs = append(t.listing.docs, d)
+				t.names[d.ID] = d.Name
+			}
+		}
 		t.listing.started, t.listing.complete = true, page.Next == 0
 		t.listing.next, t.listing.total = page.Next, page.Total
-		for _, d := range page.Documents {
-			t.names[d.ID] = d.Name
-		}
 	case viewImages:
 		t.view(c, answer)
 	}

@@ -60,7 +60,7 @@ func goTool() (string, error) {
 		return filepath.Abs(path)
 	}
 	if _, err := os.Stat(usualGo); err != nil {
-		return "", errors.New("Go is not on PATH")
+		return "", errors.New("the go command is not on PATH")
 	}
 	return usualGo, nil
 }

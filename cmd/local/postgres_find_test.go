@@ -71,10 +71,10 @@ func TestDataOfAnotherVersionIsNotTouched(t *testing.T) {
 	}
 	startPostgres(t, PostgresConfig{Dir: dir, Ephemeral: true})
 
-	if err := os.Remove(version); err == nil {
-		_, err = dataMajor(data)
+	if err := os.Remove(version); err != nil {
+		t.Fatal(err)
 	}
-	if err == nil {
+	if _, err := dataMajor(data); err == nil {
 		t.Error("a folder without a version passes for no data")
 	}
 }

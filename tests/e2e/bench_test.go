@@ -223,11 +223,11 @@ func stored(b *testing.B, p *process) (history, rows int64, steps int) {
 		b.Fatal(err)
 	}
 	defer c.Close()
-	d, err := c.DescribeWorkflowExecution(ctx, turn, "")
+	d, err := c.DescribeWorkflow(ctx, turn, "")
 	if err != nil {
 		b.Fatal(err)
 	}
-	return d.WorkflowExecutionInfo.HistorySizeBytes, rows, steps
+	return d.RawResponse.WorkflowExecutionInfo.HistorySizeBytes, rows, steps
 }
 
 // BenchmarkService: how long a second start takes to be ready, and what the

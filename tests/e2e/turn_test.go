@@ -184,9 +184,9 @@ func TestLongTextsAreRows(t *testing.T) {
 		t.Fatalf("%d workflows, %v", len(list.Executions), err)
 	}
 	for _, e := range list.Executions {
-		d, err := c.DescribeWorkflowExecution(context.Background(), e.Execution.WorkflowId, e.Execution.RunId)
-		if err != nil || d.WorkflowExecutionInfo.HistorySizeBytes > 20<<10 {
-			t.Errorf("%s: history of %d bytes, %v", e.Execution.WorkflowId, d.WorkflowExecutionInfo.HistorySizeBytes, err)
+		d, err := c.DescribeWorkflow(context.Background(), e.Execution.WorkflowId, e.Execution.RunId)
+		if err != nil || d.RawResponse.WorkflowExecutionInfo.HistorySizeBytes > 20<<10 {
+			t.Errorf("%s: history of %d bytes, %v", e.Execution.WorkflowId, d.RawResponse.WorkflowExecutionInfo.HistorySizeBytes, err)
 		}
 	}
 }

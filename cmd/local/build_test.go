@@ -91,7 +91,7 @@ func TestMissingTemporalNamesTheWaysOut(t *testing.T) {
 	if !errors.As(err, &missing) {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"Go is not on PATH", "TEMPORAL_ADDRESS", "Temporal CLI", "go.dev"} {
+	for _, want := range []string{"go command is not on PATH", "TEMPORAL_ADDRESS", "Temporal CLI", "go.dev"} {
 		if !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("error %q does not say %q in one line", err, want)
 		}

@@ -151,7 +151,7 @@ func (s *service) start(ctx context.Context) error {
 		s.o.Ready = func(Running) {}
 	}
 	run := Running{Config: s.c, Database: place.database, Temporal: place.temporal.HostPort, TemporalUI: place.ui, Model: describe(model.Info(ctx))}
-	p, err := s.web(db, tc, listener, run)
+	p, err := s.web(db, tc, listener, run, model.Info(ctx).Name)
 	if err != nil {
 		return err
 	}

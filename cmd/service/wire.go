@@ -49,7 +49,31 @@ func (s *service) model(ctx context.Context) (agent.Model, error) {
 		return nil, err
 	}
 	m.Probe(ctx)
+	s.keepProbing(m)
 	return m, nil
+}
+
+// keepProbing looks the model up again: a server that starts after us, or
+// loads another model, would otherwise stay what it was.
+func (s *service) keepProbing(m *openai.Model) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	s.later(func(context.Context) { cancel(); <-done })
+	go func() {
+		defer close(done)
+		for {
+			wait := 15 * time.Minute
+			if m.Info(ctx).Capability.Vision == agent.VisionUnknown {
+				wait = time.Minute
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(wait):
+				m.Probe(ctx)
+			}
+		}
+	}()
 }
 
 // describe is the model in one line, for the one who starts it.
@@ -69,10 +93,10 @@ func describe(i agent.ModelInfo) string {
 
 // web makes the web place. A process without the web role still has it, since
 // its workers fetch from it and post to it.
-func (s *service) web(db *checkpoints.DB, tc client.Client, l net.Listener, r Running) (*web.Place, error) {
+func (s *service) web(db *checkpoints.DB, tc client.Client, l net.Listener, r Running, modelName string) (*web.Place, error) {
 	c := web.Config{
 		Agent: DefaultAgent, Pool: db.Pool(), Dir: s.c.Home, Turns: turns{db}, MaxBytes: s.c.Images.MaxBytes,
-		Model: r.Model, TemporalUI: r.TemporalUI, Log: s.log,
+		Model: modelName, TemporalUI: r.TemporalUI, Log: s.log,
 	}
 	if l != nil {
 		c.Listener, c.Home = l, s.c.Home

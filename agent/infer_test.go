@@ -264,6 +264,62 @@ func TestRequestStaysWithinTheModelsLimits(t *testing.T) {
 	}
 }
 
+// Twenty-one pictures, the last one long: what is over the count is named with
+// its id and the reason, and one that is looked at fits the model's edge.
+func TestManyPictures(t *testing.T) {
+	w := agenttest.New(t)
+	var files []chat.Attachment
+	for i := range 20 {
+		files = append(files, w.Post(fmt.Sprintf("%d.png", i), "image/png", agenttest.PNG(t, 8, 8, uint8(i))))
+	}
+	last := w.Post("long.png", "image/png", agenttest.PNG(t, 2162, 322, 99))
+	m := agenttest.Seeing("ok")
+	m.Known.Limits = agent.Limits{MaxEdge: 8000, ManyPictures: 20, ManyMaxEdge: 2000}
+	inf := inference(t, w, m)
+	var tr trail
+	if _, _, err := inf.Infer(context.Background(), brief(w, append(files, last)...), tr.audit, nil); err != nil {
+		t.Fatal(err)
+	}
+	r := m.Requests[0]
+	_, hidden, _ := strings.Cut(r.Instructions, "Not shown")
+	if len(r.Pictures) != 4 || strings.Count(hidden, "at most 4 pictures") != 17 || !strings.Contains(hidden, string(last.ID)) {
+		t.Errorf("%d shown\n%s", len(r.Pictures), r.Instructions)
+	}
+	inf.MaxShown = 21
+	if _, _, err := inf.Infer(context.Background(), brief(w, append(files, last)...), tr.audit, nil); err != nil {
+		t.Fatal(err)
+	}
+	r = m.Requests[1]
+	if p := r.Pictures[len(r.Pictures)-1]; len(r.Pictures) != 21 || p.Picture.Width != 2000 || !strings.Contains(p.Label, "2162x322") || !strings.Contains(p.Label, "scaled") {
+		t.Errorf("%d shown, the last as %v: %s", len(r.Pictures), p.Picture, p.Label)
+	}
+}
+
+// Eight pictures of 4 MB each: the bytes of a request hold, whatever its
+// count admits.
+func TestByteBudget(t *testing.T) {
+	w := agenttest.New(t)
+	var files []chat.Attachment
+	for i := range 8 {
+		files = append(files, w.Post(fmt.Sprintf("%d.png", i), "image/png", noise(t, 1150, 1150, uint32(i+1))))
+	}
+	m := agenttest.Seeing("ok")
+	m.Known.Limits = agent.Limits{MaxBytes: 18 << 20}
+	inf := inference(t, w, m)
+	inf.MaxShown = 8
+	var tr trail
+	if _, _, err := inf.Infer(context.Background(), brief(w, files...), tr.audit, nil); err != nil {
+		t.Fatal(err)
+	}
+	var sum int
+	for _, p := range m.Requests[0].Pictures {
+		sum += len(p.Picture.Bytes)
+	}
+	if n := len(m.Requests[0].Pictures); n != 4 || sum > 18<<20 || strings.Count(m.Requests[0].Instructions, "together larger") != 4 {
+		t.Errorf("%d shown, %d bytes\n%s", n, sum, m.Requests[0].Instructions)
+	}
+}
+
 // A tall page with small text: the region comes at native resolution.
 func TestRegionAtNativeResolution(t *testing.T) {
 	w := agenttest.New(t)

@@ -36,7 +36,7 @@ func (g *Ingress) Deliver(ctx context.Context, e chat.Event) error {
 		return fmt.Errorf("record event: %w", err)
 	}
 	g.at("event.recorded")
-	if e.Kind != chat.MessagePosted || rec.Tombstone || !answerable(e) {
+	if e.Kind != chat.MessagePosted || e.Silent || rec.Tombstone || !answerable(e) {
 		return nil
 	}
 	// Signalled whether the row is new or not: an earlier delivery may have

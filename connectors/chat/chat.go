@@ -147,6 +147,19 @@ type Event struct {
 	Place   Place
 	Message Message
 	Files   []File
+	// Silent messages are recorded, with their files, and start no turn: what
+	// was said beside the agent, or is only referred to.
+	Silent bool
+}
+
+// Command is an owner's command, as the platform's event has it. Who may run
+// it is decided by Actor.Role, again, by whoever runs it.
+type Command struct {
+	Agent AgentID
+	Actor Actor
+	Place Place
+	Name  string
+	Args  []string
 }
 
 // Attachment is the metadata row of one file of one message. It holds no

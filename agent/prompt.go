@@ -28,6 +28,28 @@ func UserMessage(m chat.Message, files []chat.Attachment, kind chat.PlaceKind) M
 	return Message{Role: RoleUser, Text: strings.Join(parts, "\n\n")}
 }
 
+// quoteLength bounds what is repeated of a message that is answered, in runes.
+const quoteLength = 500
+
+// Quote names the message that another one answers, with its files: they are
+// another source, offered by ID and not shown by themselves.
+func Quote(m chat.Message, files []chat.Attachment) string {
+	text := m.Text
+	if r := []rune(text); len(r) > quoteLength {
+		text = string(r[:quoteLength]) + "…"
+	}
+	if m.Deleted {
+		text, files = "(deleted)", nil
+	}
+	q := "In reply to a message of " + InertName(m.Author.Name) + ":"
+	for _, part := range []string{text, Markers(files)} {
+		for line := range strings.Lines(part) {
+			q += "\n> " + strings.TrimSpace(line)
+		}
+	}
+	return q
+}
+
 // retell turns earlier turns into transcript messages. Their pictures are
 // named by their markers; none of them is loaded.
 func retell(h []Exchange, kind chat.PlaceKind) []Message {

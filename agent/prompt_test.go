@@ -55,3 +55,16 @@ func TestUserMessage(t *testing.T) {
 		t.Errorf("a deleted message: %q", got)
 	}
 }
+
+func TestQuoteOffersTheAnsweredMessagesPictures(t *testing.T) {
+	m := chat.Message{Text: "look\nhere", Author: chat.Actor{Name: "bob"}}
+	f := []chat.Attachment{{ID: "att_1", Name: "a.png", DeclaredType: "image/png"}}
+	want := "In reply to a message of bob:\n> look\n> here\n> [Image #1: a.png (att_1)]"
+	if got := Quote(m, f); got != want {
+		t.Errorf("%q", got)
+	}
+	m.Deleted = true
+	if got := Quote(m, f); strings.Contains(got, "att_1") || strings.Contains(got, "look") {
+		t.Errorf("deleted: %q", got)
+	}
+}

@@ -3,6 +3,7 @@ package workflows
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -27,12 +28,13 @@ type loaded struct {
 	receipts []checkpoints.Receipt
 	messages map[chat.MessageID]chat.Message
 	files    []chat.Attachment
-	seen     []chat.Selected // by earlier inferences of this turn, in order
+	quotes   map[chat.MessageID]string // of the messages that this turn's answer to
+	seen     []chat.Selected           // by earlier inferences of this turn, in order
 	request  attachments.Request
 }
 
 func (a *Activities) load(ctx context.Context, id chat.TurnID) (*loaded, error) {
-	l := &loaded{messages: map[chat.MessageID]chat.Message{}}
+	l := &loaded{messages: map[chat.MessageID]chat.Message{}, quotes: map[chat.MessageID]string{}}
 	var err error
 	if l.turn, err = a.DB.Turn(ctx, id); err != nil {
 		return nil, err
@@ -58,6 +60,11 @@ func (a *Activities) load(ctx context.Context, id chat.TurnID) (*loaded, error) 
 		l.messages[m.ID] = m
 		ids = append(ids, m.ID)
 	}
+	for _, m := range msgs {
+		if err := a.quote(ctx, l, m); err != nil {
+			return nil, err
+		}
+	}
 	if l.files, err = a.DB.MessageAttachments(ctx, l.turn.Agent, l.turn.Conversation, ids); err != nil {
 		return nil, err
 	}
@@ -69,6 +76,26 @@ func (a *Activities) load(ctx context.Context, id chat.TurnID) (*loaded, error) 
 		Destination: l.turn.Place, Trigger: l.turn.Message, Turn: id,
 	}
 	return l, nil
+}
+
+// quote names what a message answers, where that is known here.
+func (a *Activities) quote(ctx context.Context, l *loaded, m chat.Message) error {
+	if m.ReplyTo == "" || l.messages[m.ReplyTo].ID != "" {
+		return nil
+	}
+	to, err := a.DB.Message(ctx, m.Place, m.ReplyTo)
+	if errors.Is(err, checkpoints.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	files, err := a.DB.MessageAttachments(ctx, l.turn.Agent, l.turn.Conversation, []chat.MessageID{to.ID})
+	if err != nil {
+		return err
+	}
+	l.quotes[m.ID] = agent.Quote(to, files)
+	return nil
 }
 
 // step finds a row by its number.
@@ -93,7 +120,11 @@ func (l *loaded) transcript(seq int) ([]agent.Message, error) {
 			break
 		}
 		if s.Kind == checkpoints.StepUser {
-			out = append(out, agent.UserMessage(l.messages[s.Message], files[s.Message], l.place.Kind))
+			m := agent.UserMessage(l.messages[s.Message], files[s.Message], l.place.Kind)
+			if q := l.quotes[s.Message]; q != "" {
+				m.Text = q + "\n\n" + m.Text
+			}
+			out = append(out, m)
 			continue
 		}
 		var m agent.Message

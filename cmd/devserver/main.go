@@ -37,6 +37,11 @@ func main() {
 	if o.parentPipe {
 		ctx = untilEOF(ctx, os.Stdin)
 	}
+	// Whatever a stop hangs on, it ends: what the next start waits for is the lock on the file.
+	context.AfterFunc(ctx, func() {
+		time.Sleep(5 * stopPatience)
+		os.Exit(0)
+	})
 	if err := run(ctx, o); err != nil {
 		fmt.Fprintln(os.Stderr, "devserver:", err)
 		os.Exit(1)

@@ -36,6 +36,7 @@ type Config struct {
 	Roles         map[string]bool
 	TemporalUIURL string
 	Images        visual.Limits
+	Agents        []AgentConfig
 }
 
 // DefaultWebAddr is where the web place listens.
@@ -43,24 +44,33 @@ const DefaultWebAddr = "127.0.0.1:8080"
 
 var roles = []string{"connectors", "workers", "web"}
 
+// Home is the state directory alone, for whoever needs no more.
+func Home(env func(string) string) (string, error) {
+	dir := env("SIGHTLINE_HOME")
+	if dir == "" {
+		dir = local.DefaultHomeDir()
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", fmt.Errorf("SIGHTLINE_HOME: %w", err)
+	}
+	return dir, nil
+}
+
 // ReadConfig checks every variable, and names the first wrong one.
 func ReadConfig(env func(string) string) (Config, error) {
 	c := Config{
-		Home: env("SIGHTLINE_HOME"), DatabaseURL: env("DATABASE_URL"), PostgresBin: env("SIGHTLINE_POSTGRES_BIN"),
+		DatabaseURL: env("DATABASE_URL"), PostgresBin: env("SIGHTLINE_POSTGRES_BIN"),
 		WebAddr: env("SIGHTLINE_WEB_ADDR"), OpsAddr: env("SIGHTLINE_OPS_ADDR"),
 		APIKey: env("OPENAI_API_KEY"), BaseURL: env("OPENAI_BASE_URL"), Model: env("SIGHTLINE_MODEL"), ModelAPI: env("SIGHTLINE_MODEL_API"),
 		TemporalSet:   env("TEMPORAL_ADDRESS") != "" || env("TEMPORAL_PROFILE") != "" || env("TEMPORAL_CONFIG_FILE") != "",
 		TemporalUIURL: env("SIGHTLINE_TEMPORAL_UI"), Devserver: env("SIGHTLINE_DEVSERVER"),
 		Roles: map[string]bool{},
 	}
-	if c.Home == "" {
-		c.Home = local.DefaultHomeDir()
+	var err error
+	if c.Home, err = Home(env); err != nil {
+		return c, err
 	}
-	abs, err := filepath.Abs(c.Home)
-	if err != nil {
-		return c, fmt.Errorf("SIGHTLINE_HOME: %w", err)
-	}
-	c.Home = abs
 	if c.DatabaseURL != "" {
 		u, err := url.Parse(c.DatabaseURL)
 		// The value may hold a password: it is never repeated.
@@ -95,14 +105,8 @@ func ReadConfig(env func(string) string) (Config, error) {
 	default:
 		return c, fmt.Errorf("SIGHTLINE_MODEL_API is %q; it is responses or chat", c.ModelAPI)
 	}
-	switch v := env("SIGHTLINE_MODEL_VISION"); v {
-	case "":
-	case "yes":
-		c.Vision = agent.VisionYes
-	case "no":
-		c.Vision = agent.VisionNo
-	default:
-		return c, fmt.Errorf("SIGHTLINE_MODEL_VISION is %q; it is yes, no or unset", v)
+	if c.Vision, err = vision(env("SIGHTLINE_MODEL_VISION")); err != nil {
+		return c, fmt.Errorf("SIGHTLINE_MODEL_VISION %w", err)
 	}
 	switch v := env("SIGHTLINE_LOG"); v {
 	case "", "text":
@@ -119,7 +123,22 @@ func ReadConfig(env func(string) string) (Config, error) {
 	if err := c.readLimits(env); err != nil {
 		return c, err
 	}
-	return c, c.readRoles(env("SIGHTLINE_ROLES"))
+	if err := c.readRoles(env("SIGHTLINE_ROLES")); err != nil {
+		return c, err
+	}
+	return c, c.readAgents(env)
+}
+
+func vision(v string) (agent.Vision, error) {
+	switch v {
+	case "":
+		return agent.VisionUnknown, nil
+	case "yes":
+		return agent.VisionYes, nil
+	case "no":
+		return agent.VisionNo, nil
+	}
+	return agent.VisionUnknown, fmt.Errorf("is %q; it is yes, no or unset", v)
 }
 
 // readLimits reads what an operator may admit beyond the defaults. Storage
@@ -174,9 +193,6 @@ func (c *Config) readRoles(v string) error {
 	}
 	return nil
 }
-
-// Offline reports whether there is no model to talk to.
-func (c Config) Offline() bool { return c.APIKey == "" && c.BaseURL == "" }
 
 func (c Config) logger(home string) (*slog.Logger, *os.File, error) {
 	f, err := os.OpenFile(filepath.Join(home, "sightline.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)

@@ -13,14 +13,11 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/client"
-	tlog "go.temporal.io/sdk/log"
-	"go.temporal.io/sdk/worker"
 
 	"sightline/checkpoints"
 	"sightline/cmd/local"
 	"sightline/connectors/chat"
 	"sightline/connectors/web"
-	"sightline/workflows"
 )
 
 // DefaultAgent is the one agent of a configuration that names none.
@@ -42,7 +39,7 @@ type Running struct {
 	SignIn     string
 	WebAddr    string
 	TemporalUI string
-	Model      string
+	Models     []string
 	Database   string // connection URL
 	Temporal   string // address
 }
@@ -143,34 +140,43 @@ func (s *service) start(ctx context.Context) error {
 	}
 	s.later(func(context.Context) { tc.Close() })
 
-	model, err := s.model(ctx)
+	members, err := s.members(ctx, db, tc, listener, place.ui)
 	if err != nil {
 		return err
 	}
-	if s.o.Ready == nil {
-		s.o.Ready = func(Running) {}
-	}
-	run := Running{Config: s.c, Database: place.database, Temporal: place.temporal.HostPort, TemporalUI: place.ui, Model: describe(model.Info(ctx))}
-	p, err := s.web(db, tc, listener, run, model.Info(ctx).Name)
+	activities, err := s.activities(db, members)
 	if err != nil {
 		return err
 	}
-	if err := s.workers(db, tc, model, p); err != nil {
+	if err := s.workers(tc, activities); err != nil {
 		return err
+	}
+	run := Running{Config: s.c, Database: place.database, Temporal: place.temporal.HostPort, TemporalUI: place.ui}
+	for _, m := range members {
+		name := ""
+		if len(members) > 1 {
+			name = string(m.c.ID) + ": "
+		}
+		run.Models = append(run.Models, name+describe(m.model.Info(ctx)))
 	}
 	if s.c.OpsAddr != "" {
 		if err := s.ops(db, tc); err != nil {
 			return err
 		}
 	}
-	if listener != nil {
-		if err := s.serve(ctx, p); err != nil {
+	for _, m := range members {
+		if m.page == nil || listener == nil {
+			continue
+		}
+		if err := s.serve(ctx, m.page); err != nil {
 			return err
 		}
-		run.SignIn, run.WebAddr = p.SignInLink(), listener.Addr().String()
+		run.SignIn, run.WebAddr = m.page.SignInLink(), listener.Addr().String()
 	}
 	s.announce(run)
-	s.o.Ready(run)
+	if s.o.Ready != nil {
+		s.o.Ready(run)
+	}
 	return nil
 }
 
@@ -243,50 +249,6 @@ func (s *service) watch(name string, done <-chan struct{}, cause func() error) {
 	}()
 }
 
-func (s *service) dial(ctx context.Context, p places) (client.Client, error) {
-	o := p.temporal
-	if s.c.TemporalSet {
-		var err error
-		if o, err = temporalOptions(s.o.Env); err != nil {
-			return nil, err
-		}
-	}
-	o.Logger = tlog.NewStructuredLogger(s.log)
-	o.DataConverter = workflows.DataConverter()
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
-	defer cancel()
-	c, err := client.DialContext(ctx, o)
-	if err != nil {
-		return nil, fmt.Errorf("temporal at %s can't be reached; check TEMPORAL_ADDRESS and TEMPORAL_NAMESPACE, or unset them for a managed server", o.HostPort)
-	}
-	return c, nil
-}
-
-// workers runs the workflows and activities of this process.
-func (s *service) workers(db *checkpoints.DB, tc client.Client, m knownModel, p *web.Place) error {
-	if !s.c.Roles["workers"] {
-		return nil
-	}
-	a, err := s.agents(db, m, p)
-	if err != nil {
-		return err
-	}
-	w := worker.New(tc, workflows.TaskQueue, worker.Options{
-		MaxConcurrentActivityExecutionSize: 64,
-		WorkerStopTimeout:                  5 * time.Second,
-		MaxHeartbeatThrottleInterval:       workflows.BeatEvery,
-		// A worker whose server went away for good ends the process rather
-		// than looking alive.
-		OnFatalError: func(err error) { s.fatal(fmt.Errorf("the worker ended: %w", err)) },
-	})
-	workflows.Register(w, a)
-	if err := w.Start(); err != nil {
-		return fmt.Errorf("start worker: %w", err)
-	}
-	s.later(func(context.Context) { w.Stop() })
-	return nil
-}
-
 func (s *service) fatal(err error) {
 	select {
 	case s.ended <- err:
@@ -327,6 +289,8 @@ func (s *service) announce(r Running) {
 	}
 	line("Sign in", r.SignIn)
 	line("Temporal UI", r.TemporalUI)
-	line("Model", r.Model)
+	for _, m := range r.Models {
+		line("Model", m)
+	}
 	line("State", s.c.Home)
 }

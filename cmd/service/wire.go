@@ -2,15 +2,12 @@ package service
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"time"
 
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/contrib/envconfig"
 
 	"sightline/agent"
 	"sightline/agent/offline"
@@ -26,25 +23,54 @@ import (
 
 const maxShown = 4 // pictures in one request
 
+// connector is what every place of an agent gives the rest.
+type connector interface {
+	attachments.Source
+	attachments.Visibility
+	workflows.Replier
+}
+
 var (
-	_ attachments.Inventory  = (*checkpoints.DB)(nil)
-	_ attachments.Source     = (*web.Place)(nil)
-	_ attachments.Visibility = (*web.Place)(nil)
-	_ workflows.Replier      = (*web.Place)(nil)
-	_ web.Sink               = (*workflows.Ingress)(nil)
+	_ attachments.Inventory = (*checkpoints.DB)(nil)
+	_ connector             = (*web.Place)(nil)
+	_ web.Sink              = (*workflows.Ingress)(nil)
 )
 
-// knownModel is what the wiring needs of a model.
-type knownModel = agent.Model
+// member is one agent with what belongs to it alone: nothing here is shared
+// with another one but the process's one decoder.
+type member struct {
+	c          AgentConfig
+	model      agent.Model
+	connectors map[chat.Platform]connector
+	page       *web.Place
+}
+
+// members makes the agents of this process.
+func (s *service) members(ctx context.Context, db *checkpoints.DB, tc client.Client, l net.Listener, ui string) ([]*member, error) {
+	var out []*member
+	for _, c := range s.c.Agents {
+		m := &member{c: c, connectors: map[chat.Platform]connector{}}
+		var err error
+		if m.model, err = s.model(ctx, c.Model); err != nil {
+			return nil, fmt.Errorf("agent %s: %w", c.ID, err)
+		}
+		if c.Web {
+			if m.page, err = s.page(c, db, tc, l, m.model.Info(ctx).Name, ui); err != nil {
+				return nil, err
+			}
+			m.connectors[web.Platform] = m.page
+		}
+		out = append(out, m)
+	}
+	return out, nil
+}
 
 // model is the configured one, or the offline one where there is none.
-func (s *service) model(ctx context.Context) (agent.Model, error) {
-	if s.c.Offline() {
+func (s *service) model(ctx context.Context, c ModelConfig) (agent.Model, error) {
+	if c.Offline() {
 		return offline.New(offline.Config{Log: s.log}), nil
 	}
-	m, err := openai.New(openai.Config{
-		APIKey: s.c.APIKey, BaseURL: s.c.BaseURL, Model: s.c.Model, API: s.c.ModelAPI, Vision: s.c.Vision, Log: s.log,
-	})
+	m, err := openai.New(openai.Config{APIKey: c.key, BaseURL: c.BaseURL, Model: c.Name, API: c.API, Vision: c.vision, Log: s.log})
 	if err != nil {
 		return nil, err
 	}
@@ -91,18 +117,21 @@ func describe(i agent.ModelInfo) string {
 	return s
 }
 
-// web makes the web place. A process without the web role still has it, since
+// page makes the web place. A process without the web role still has it, since
 // its workers fetch from it and post to it.
-func (s *service) web(db *checkpoints.DB, tc client.Client, l net.Listener, r Running, modelName string) (*web.Place, error) {
+func (s *service) page(a AgentConfig, db *checkpoints.DB, tc client.Client, l net.Listener, model, ui string) (*web.Place, error) {
 	c := web.Config{
-		Agent: DefaultAgent, Pool: db.Pool(), Dir: s.c.Home, Turns: turns{db}, MaxBytes: s.c.Images.MaxBytes,
-		Model: modelName, TemporalUI: r.TemporalUI, Log: s.log,
+		Agent: a.ID, Pool: db.Pool(), Dir: s.c.Home, Turns: turns{db}, MaxBytes: s.c.Images.MaxBytes,
+		Model: model, TemporalUI: ui, Log: s.log,
 	}
 	if l != nil {
-		c.Listener, c.Home = l, s.c.Home
-		c.Sink = &workflows.Ingress{DB: db, Client: tc, At: s.o.At}
+		c.Listener, c.Home, c.Sink = l, s.c.Home, s.ingress(db, tc)
 	}
 	return web.New(c)
+}
+
+func (s *service) ingress(db *checkpoints.DB, tc client.Client) *workflows.Ingress {
+	return &workflows.Ingress{DB: db, Client: tc, At: s.o.At}
 }
 
 // turns answers the web place's question from the checkpoints.
@@ -119,31 +148,34 @@ func (t turns) TurnFor(ctx context.Context, _ chat.ConversationID, m chat.Messag
 	return web.TurnView{Turn: turn.ID, State: string(turn.State)}, true, nil
 }
 
-// agents joins the one agent of this configuration with its connectors.
-func (s *service) agents(db *checkpoints.DB, m agent.Model, p *web.Place) (*workflows.Activities, error) {
-	limits := s.c.Images
-	auth, err := attachments.New(attachments.Config{
-		Inventory:  db,
-		Visibility: map[chat.Platform]attachments.Visibility{web.Platform: p},
-		Sources:    map[chat.AgentID]map[chat.Platform]attachments.Source{DefaultAgent: {web.Platform: p}},
-		MaxBytes:   limits.MaxBytes,
-	})
-	if err != nil {
-		return nil, err
+// activities joins the agents with their connectors.
+func (s *service) activities(db *checkpoints.DB, members []*member) (*workflows.Activities, error) {
+	a := &workflows.Activities{DB: db, Log: s.log, At: s.o.At, Agents: map[chat.AgentID]*workflows.Agent{}}
+	decoder := visual.NewDecoder(s.c.Images) // one a process: decodes are serial
+	for _, m := range members {
+		ac := attachments.Config{
+			Inventory: db, Visibility: map[chat.Platform]attachments.Visibility{}, MaxBytes: s.c.Images.MaxBytes,
+			Sources: map[chat.AgentID]map[chat.Platform]attachments.Source{m.c.ID: {}},
+		}
+		repliers := map[chat.Platform]workflows.Replier{}
+		for p, c := range m.connectors {
+			ac.Visibility[p], ac.Sources[m.c.ID][p], repliers[p] = c, c, c
+		}
+		auth, err := attachments.New(ac)
+		if err != nil {
+			return nil, err
+		}
+		looker := &agent.Looker{Authorizer: auth, Decoder: decoder, Quarantines: quarantines{db}, At: s.o.At}
+		registry, err := agent.NewRegistry(&tools.ListDocuments{Authorizer: auth}, &tools.ViewImages{Looker: looker})
+		if err != nil {
+			return nil, err
+		}
+		a.Agents[m.c.ID] = &workflows.Agent{
+			ID: m.c.ID, Name: m.c.Name, Instructions: m.c.Instructions, Authorizer: auth, Repliers: repliers,
+			Inference: &agent.Inference{Model: m.model, Tools: registry, Looker: looker, MaxShown: maxShown},
+		}
 	}
-	looker := &agent.Looker{Authorizer: auth, Decoder: visual.NewDecoder(limits), Quarantines: quarantines{db}, At: s.o.At}
-	registry, err := agent.NewRegistry(&tools.ListDocuments{Authorizer: auth}, &tools.ViewImages{Looker: looker})
-	if err != nil {
-		return nil, err
-	}
-	return &workflows.Activities{
-		DB: db, Log: s.log, At: s.o.At,
-		Agents: map[chat.AgentID]*workflows.Agent{DefaultAgent: {
-			ID: DefaultAgent, Name: "Sightline", Authorizer: auth,
-			Inference: &agent.Inference{Model: m, Tools: registry, Looker: looker, MaxShown: maxShown},
-			Repliers:  map[chat.Platform]workflows.Replier{web.Platform: p},
-		}},
-	}, nil
+	return a, nil
 }
 
 // quarantines adapts the store's rows to the one question asked of them.
@@ -159,57 +191,4 @@ func (q quarantines) Reason(ctx context.Context, digest, model string) (string, 
 
 func (q quarantines) Put(ctx context.Context, digest, model, reason string) error {
 	return q.db.PutQuarantine(ctx, checkpoints.Quarantine{Digest: digest, Model: model, Reason: reason, At: time.Now()})
-}
-
-func namespace(env func(string) string) string {
-	if n := env("TEMPORAL_NAMESPACE"); n != "" {
-		return n
-	}
-	return "default"
-}
-
-// lookup lets the SDK's own loader read the given environment.
-type lookup func(string) string
-
-func (l lookup) LookupEnv(k string) (string, bool) { v := l(k); return v, v != "" }
-func (l lookup) Environ() []string                 { return nil }
-
-func temporalOptions(env func(string) string) (client.Options, error) {
-	o, err := envconfig.LoadClientOptions(envconfig.LoadClientOptionsRequest{EnvLookup: lookup(env)})
-	if err != nil {
-		return o, fmt.Errorf("the TEMPORAL_ variables are not usable: %w", err)
-	}
-	if o.HostPort == "" {
-		return o, fmt.Errorf("the TEMPORAL_ variables name no address")
-	}
-	return o, nil
-}
-
-// ops serves the two questions of a supervisor.
-func (s *service) ops(db *checkpoints.DB, tc client.Client) error {
-	l, err := net.Listen("tcp", s.c.OpsAddr)
-	if err != nil {
-		return fmt.Errorf("SIGHTLINE_OPS_ADDR %s can't be listened on: %w", s.c.OpsAddr, err)
-	}
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) })
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithTimeout(r.Context(), 3*time.Second)
-		defer cancel()
-		state := map[string]string{"postgres": "ok", "temporal": "ok"}
-		code := http.StatusOK
-		if err := db.Ping(ctx); err != nil {
-			state["postgres"], code = "unreachable", http.StatusServiceUnavailable
-		}
-		if _, err := tc.CheckHealth(ctx, nil); err != nil {
-			state["temporal"], code = "unreachable", http.StatusServiceUnavailable
-		}
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(code)
-		_ = json.NewEncoder(w).Encode(state)
-	})
-	srv := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
-	go func() { _ = srv.Serve(l) }()
-	s.later(func(ctx context.Context) { _ = srv.Shutdown(ctx) })
-	return nil
 }

@@ -26,6 +26,7 @@ const usage = `sightline: an agent with an authorized visual reader
 
   sightline [run]     start everything and say where to go
   sightline ask       ask the running one: sightline ask [--conversation NAME] [--attach FILE]... "TEXT"
+  sightline doctor    look at the settings and try what they name
   sightline migrate   bring the database of DATABASE_URL up to date
   sightline version   print the version
 
@@ -52,12 +53,14 @@ func run(ctx context.Context, args []string, env func(string) string, stdin io.R
 		}
 		err = service.Run(ctx, service.Options{Env: env, Stderr: stderr})
 	case "ask":
-		c, cerr := service.ReadConfig(env)
-		if cerr != nil {
-			err = cerr
+		home, herr := service.Home(env)
+		if herr != nil {
+			err = herr
 			break
 		}
-		return runAsk(ctx, args, c.Home, stdin, stdout, stderr)
+		return runAsk(ctx, args, home, stdin, stdout, stderr)
+	case "doctor":
+		return service.Doctor(ctx, env, stdout)
 	case "migrate":
 		err = migrate(ctx, env, stdout)
 	case "version":

@@ -97,15 +97,16 @@ func (c *crasher) run(boundary string) (verdict string) {
 	}
 	done := make(chan outcome, 1)
 	question := "q " + name
+	client := p.Client // it outlasts the restart; p becomes another process
 	go func() {
 		var o outcome
 		var conv web.Conversation
 		var u web.Upload
 		var s web.Sent
-		if conv, o.err = p.Client.Conversation(ctx, name); o.err == nil {
-			if u, o.err = p.Client.Upload(ctx, conv.ID, c.newer.name, c.newer.data); o.err == nil {
-				if s, o.err = p.Client.Send(ctx, conv.ID, web.Draft{Key: web.NewKey(), Text: question, Uploads: []string{u.ID}}); o.err == nil {
-					o.a, o.err = p.Client.Wait(ctx, conv.ID, s, func(string) {})
+		if conv, o.err = client.Conversation(ctx, name); o.err == nil {
+			if u, o.err = client.Upload(ctx, conv.ID, c.newer.name, c.newer.data); o.err == nil {
+				if s, o.err = client.Send(ctx, conv.ID, web.Draft{Key: web.NewKey(), Text: question, Uploads: []string{u.ID}}); o.err == nil {
+					o.a, o.err = client.Wait(ctx, conv.ID, s, func(string) {})
 				}
 			}
 		}

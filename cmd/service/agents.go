@@ -1,0 +1,262 @@
+package service
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"sightline/agent"
+	"sightline/connectors/chat"
+)
+
+// AgentConfig is one agent: its own tokens, model, owners and settings.
+// Secrets are named by the environment variable that holds them; a file with
+// a secret in it is refused.
+type AgentConfig struct {
+	ID           chat.AgentID   `yaml:"id"`
+	Name         string         `yaml:"name"`
+	Instructions string         `yaml:"instructions"`
+	Owners       []string       `yaml:"owners"` // discord:ID, slack:TEAM/USER
+	Model        ModelConfig    `yaml:"model"`
+	Web          bool           `yaml:"web"`
+	Discord      *DiscordConfig `yaml:"discord"`
+	Slack        *SlackConfig   `yaml:"slack"`
+}
+
+// ModelConfig is where an agent's model is; empty fields are the
+// environment's.
+type ModelConfig struct {
+	BaseURL   string `yaml:"base_url"`
+	APIKeyEnv string `yaml:"api_key_env"`
+	Name      string `yaml:"name"`
+	API       string `yaml:"api"`
+	Vision    string `yaml:"vision"`
+
+	key    string
+	vision agent.Vision
+}
+
+// Offline reports whether there is no model to talk to.
+func (m ModelConfig) Offline() bool { return m.key == "" && m.BaseURL == "" }
+
+// DiscordConfig is an agent's bot on Discord.
+type DiscordConfig struct {
+	TokenEnv   string `yaml:"token_env"`
+	APIURL     string `yaml:"api_url"`
+	AnswerBots bool   `yaml:"answer_bots"`
+
+	token string
+}
+
+// SlackConfig is an agent's app on Slack.
+type SlackConfig struct {
+	BotTokenEnv      string `yaml:"bot_token_env"`
+	AppTokenEnv      string `yaml:"app_token_env"`
+	SigningSecretEnv string `yaml:"signing_secret_env"`
+	APIURL           string `yaml:"api_url"`
+	EventsAddr       string `yaml:"events_addr"` // host:port for the signed Events API; empty: Socket Mode
+	AnswerBots       bool   `yaml:"answer_bots"`
+
+	bot, app, signing string
+}
+
+var agentID = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`)
+
+// readAgents reads the file where there is one, else the one agent that the
+// environment describes.
+func (c *Config) readAgents(env func(string) string) error {
+	path := env("SIGHTLINE_CONFIG")
+	if path == "" {
+		path = filepath.Join(c.Home, "sightline.yaml")
+		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+			return c.agentFromEnvironment(env)
+		}
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("SIGHTLINE_CONFIG: %w", err)
+	}
+	var f struct {
+		Agents []AgentConfig `yaml:"agents"`
+	}
+	d := yaml.NewDecoder(bytes.NewReader(b))
+	d.KnownFields(true)
+	if err := d.Decode(&f); err != nil && err != io.EOF {
+		// The decoder's words quote values: keep the line alone.
+		return fmt.Errorf("%s is not as it should be: %s", path, firstLine(err))
+	}
+	if len(f.Agents) == 0 {
+		return fmt.Errorf("%s names no agents", path)
+	}
+	c.Agents = f.Agents
+	return c.checkAgents(env)
+}
+
+var quoted = regexp.MustCompile("`[^`]*`")
+
+func firstLine(err error) string {
+	s := strings.ReplaceAll(err.Error(), "\n", " ")
+	return quoted.ReplaceAllString(strings.TrimPrefix(s, "yaml: "), "a value")
+}
+
+func (c *Config) agentFromEnvironment(env func(string) string) error {
+	a := AgentConfig{ID: DefaultAgent, Name: "Sightline", Web: true}
+	if o := env("SIGHTLINE_OWNERS"); o != "" {
+		a.Owners = strings.Split(o, ",")
+	}
+	if env("DISCORD_TOKEN") != "" {
+		a.Discord = &DiscordConfig{TokenEnv: "DISCORD_TOKEN", APIURL: env("DISCORD_API_URL")}
+	}
+	if env("SLACK_BOT_TOKEN") != "" {
+		a.Slack = &SlackConfig{BotTokenEnv: "SLACK_BOT_TOKEN", APIURL: env("SLACK_API_URL")}
+		if env("SLACK_APP_TOKEN") != "" {
+			a.Slack.AppTokenEnv = "SLACK_APP_TOKEN"
+		}
+		if env("SLACK_SIGNING_SECRET") != "" {
+			a.Slack.SigningSecretEnv, a.Slack.EventsAddr = "SLACK_SIGNING_SECRET", env("SLACK_EVENTS_ADDR")
+		}
+	}
+	c.Agents = []AgentConfig{a}
+	return c.checkAgents(env)
+}
+
+// checkAgents fills in defaults and secrets, and names what is wrong with
+// which agent.
+func (c *Config) checkAgents(env func(string) string) error {
+	seen := map[chat.AgentID]bool{}
+	pages := 0
+	for i := range c.Agents {
+		a := &c.Agents[i]
+		if !agentID.MatchString(string(a.ID)) || seen[a.ID] {
+			return fmt.Errorf("agent %q: the id must be unique, of lower-case letters, digits and dashes", a.ID)
+		}
+		seen[a.ID] = true
+		if a.Name == "" {
+			a.Name = string(a.ID)
+		}
+		if a.Web {
+			pages++
+		}
+		for j, o := range a.Owners {
+			o = strings.TrimSpace(o)
+			a.Owners[j] = o
+			platform, id, ok := strings.Cut(o, ":")
+			if !ok || id == "" || platform != "discord" && platform != "slack" || platform == "slack" && strings.Count(id, "/") != 1 {
+				return fmt.Errorf("agent %s: owner %q is not discord:ID or slack:TEAM/USER", a.ID, o)
+			}
+		}
+		if err := c.checkModel(a, env); err != nil {
+			return fmt.Errorf("agent %s: %w", a.ID, err)
+		}
+		if err := a.readTokens(env); err != nil {
+			return fmt.Errorf("agent %s: %w", a.ID, err)
+		}
+	}
+	if pages > 1 {
+		return errors.New("more than one agent has web: true; the page is one agent's")
+	}
+	if pages == 0 {
+		c.WebOff = true
+	}
+	return nil
+}
+
+func (c *Config) checkModel(a *AgentConfig, env func(string) string) error {
+	m := &a.Model
+	if m.BaseURL == "" {
+		m.BaseURL = c.BaseURL
+	}
+	if m.Name == "" {
+		m.Name = c.Model
+	}
+	if m.API == "" {
+		m.API = c.ModelAPI
+	}
+	m.key, m.vision = c.APIKey, c.Vision
+	if m.APIKeyEnv != "" {
+		if m.key = env(m.APIKeyEnv); m.key == "" {
+			return fmt.Errorf("model: the variable %s is empty", m.APIKeyEnv)
+		}
+	}
+	var err error
+	if m.Vision != "" {
+		if m.vision, err = vision(m.Vision); err != nil {
+			return fmt.Errorf("model: vision %w", err)
+		}
+	}
+	return checkModelNames(m.BaseURL, m.API)
+}
+
+func checkModelNames(base, api string) error {
+	if base != "" {
+		u, err := url.Parse(base)
+		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+			return errors.New("model: base_url is not an http(s) URL")
+		}
+	}
+	if api != "" && api != "responses" && api != "chat" {
+		return fmt.Errorf("model: api is %q; it is responses or chat", api)
+	}
+	return nil
+}
+
+// ownersOn are the owners of one platform, without its name.
+func (a AgentConfig) ownersOn(platform string) []string {
+	var out []string
+	for _, o := range a.Owners {
+		if id, ok := strings.CutPrefix(o, platform+":"); ok {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+func (a *AgentConfig) readTokens(env func(string) string) error {
+	read := func(name string, required bool, into *string) error {
+		if name == "" {
+			if required {
+				return errors.New("the name of the variable that holds its token is missing")
+			}
+			return nil
+		}
+		*into = strings.TrimSpace(env(name))
+		if *into == "" {
+			return fmt.Errorf("the variable %s is empty", name)
+		}
+		return nil
+	}
+	if d := a.Discord; d != nil {
+		if err := errors.Join(read(d.TokenEnv, true, &d.token), apiURL(d.APIURL)); err != nil {
+			return fmt.Errorf("discord: %w", err)
+		}
+	}
+	if s := a.Slack; s != nil {
+		if err := errors.Join(read(s.BotTokenEnv, true, &s.bot), read(s.AppTokenEnv, false, &s.app), read(s.SigningSecretEnv, false, &s.signing), apiURL(s.APIURL)); err != nil {
+			return fmt.Errorf("slack: %w", err)
+		}
+		if s.app == "" && (s.signing == "" || s.EventsAddr == "") {
+			return errors.New("slack: needs an app-level token for Socket Mode, or a signing secret and events_addr for the Events API")
+		}
+	}
+	return nil
+}
+
+func apiURL(s string) error {
+	if s == "" {
+		return nil
+	}
+	u, err := url.Parse(s)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return errors.New("api_url is not an http(s) URL")
+	}
+	return nil
+}

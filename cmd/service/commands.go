@@ -1,0 +1,184 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"sightline/agent"
+	"sightline/attachments"
+	"sightline/checkpoints"
+	"sightline/connectors/chat"
+	"sightline/workflows"
+)
+
+// commands are what owners may ask for, whatever the platform. The connector
+// has checked the role already; it is checked here again, before anything
+// else is looked at, and the answer is seen by the asker alone.
+type commands struct {
+	db      *checkpoints.DB
+	ingress *workflows.Ingress
+	agents  map[chat.AgentID]*workflows.Agent
+	doctor  func(ctx context.Context) []finding
+	log     *slog.Logger
+}
+
+const (
+	onlyOwners  = "Only an owner of this agent may use its commands."
+	commandHelp = "Commands: status, stop, attachments, trail ATTACHMENT, model, forget MESSAGE|ATTACHMENT, workspace on|off, doctor."
+)
+
+// Command runs one. Its error is for the operator; the text is for the owner.
+func (c *commands) Command(ctx context.Context, in chat.Command) (string, error) {
+	if in.Actor.Role != chat.Owner {
+		c.log.Warn("a command was refused", "command", in.Name, "actor", in.Actor.User, "role", in.Actor.Role.String(), "place", string(in.Place.ID))
+		return onlyOwners, nil
+	}
+	a := c.agents[in.Agent]
+	if a == nil || in.Place.Agent != in.Agent {
+		return "", fmt.Errorf("command %s: agent %q is not configured here", in.Name, in.Agent)
+	}
+	c.log.Info("owner's command", "command", in.Name, "actor", in.Actor.User, "place", string(in.Place.ID))
+	conv := in.Place.Conversation()
+	arg := ""
+	if len(in.Args) > 0 {
+		arg = strings.TrimSpace(in.Args[0])
+	}
+	switch in.Name {
+	case "status":
+		return c.status(ctx, in.Agent, conv)
+	case "stop":
+		if err := c.ingress.Stop(ctx, conv); err != nil {
+			return "", err
+		}
+		return "Stopping what is running here.", nil
+	case "attachments":
+		return c.attachments(ctx, a, in, conv)
+	case "trail":
+		return c.trail(ctx, in.Agent, conv, arg)
+	case "model":
+		return describe(a.Inference.Model.Info(ctx)), nil
+	case "forget":
+		return c.forget(ctx, in.Agent, conv, in.Place, arg)
+	case "workspace":
+		return "This version has no workspaces to switch on or off.", nil
+	case "doctor":
+		return report(c.doctor(ctx)), nil
+	}
+	return commandHelp, nil
+}
+
+func (c *commands) status(ctx context.Context, id chat.AgentID, conv chat.ConversationID) (string, error) {
+	turns, err := c.db.RecentTurns(ctx, id, conv, 5)
+	if err != nil {
+		return "", err
+	}
+	if len(turns) == 0 {
+		return "Nothing has been asked here yet.", nil
+	}
+	var b strings.Builder
+	for _, t := range turns {
+		fmt.Fprintf(&b, "%s  %s  %s", t.StartedAt.UTC().Format(time.DateTime), t.State, t.ID)
+		if t.State == checkpoints.TurnRunning {
+			fmt.Fprintf(&b, "  since %s", time.Since(t.StartedAt).Round(time.Second))
+		}
+		if t.Reason != "" {
+			fmt.Fprintf(&b, "  (%s)", t.Reason)
+		}
+		b.WriteByte('\n')
+	}
+	return b.String(), nil
+}
+
+func (c *commands) attachments(ctx context.Context, a *workflows.Agent, in chat.Command, conv chat.ConversationID) (string, error) {
+	p, err := a.Authorizer.List(ctx, attachments.Request{
+		Agent: in.Agent, Actor: in.Actor, Conversation: conv, Destination: in.Place.ID,
+	}, 0, 100)
+	if err != nil {
+		return "", err
+	}
+	if len(p.Items) == 0 {
+		return "No attachments of this conversation may be listed here.", nil
+	}
+	var b strings.Builder
+	for _, it := range p.Items {
+		t := it.SniffedType
+		if t == "" {
+			t = it.DeclaredType + " as declared"
+		}
+		fmt.Fprintf(&b, "%s  %s  %s, %d bytes, %s  by %s at %s", it.ID, agent.InertName(it.Name), t, it.Size, it.State, agent.InertName(it.Author.Name), it.PostedAt.UTC().Format(time.DateTime))
+		if it.StateReason != "" {
+			fmt.Fprintf(&b, "  (%s)", it.StateReason)
+		}
+		b.WriteByte('\n')
+	}
+	if p.Total > len(p.Items) {
+		fmt.Fprintf(&b, "and %d more\n", p.Total-len(p.Items))
+	}
+	return b.String(), nil
+}
+
+// maxTrail bounds one answer; the newest uses are shown.
+const maxTrail = 40
+
+func (c *commands) trail(ctx context.Context, id chat.AgentID, conv chat.ConversationID, arg string) (string, error) {
+	att, err := chat.ParseAttachmentID(arg)
+	if err != nil {
+		return "trail needs an attachment id, such as attachments lists them.", nil
+	}
+	if _, err := c.db.Attachment(ctx, id, conv, att); errors.Is(err, checkpoints.ErrNotFound) {
+		return attachments.ErrNotAvailable.Error() + ".", nil
+	} else if err != nil {
+		return "", err
+	}
+	uses, err := c.db.Uses(ctx, id, att)
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	if len(uses) > maxTrail {
+		fmt.Fprintf(&b, "%d earlier uses are not shown\n", len(uses)-maxTrail)
+		uses = uses[len(uses)-maxTrail:]
+	}
+	for _, u := range uses {
+		verdict := "refused"
+		if u.Allowed {
+			verdict = "allowed"
+		}
+		fmt.Fprintf(&b, "%s  %s %s by %s (%s)", u.At.UTC().Format(time.DateTime), u.Action, verdict, u.Rule, agent.InertName(u.Actor.Name))
+		if u.BytesFetched > 0 {
+			fmt.Fprintf(&b, "  %d bytes", u.BytesFetched)
+		}
+		if u.Reason != "" {
+			fmt.Fprintf(&b, "  %s", u.Reason)
+		}
+		b.WriteByte('\n')
+	}
+	return b.String(), nil
+}
+
+// forget takes an attachment ID, our message ID or the platform's own.
+func (c *commands) forget(ctx context.Context, id chat.AgentID, conv chat.ConversationID, p chat.Place, arg string) (string, error) {
+	if arg == "" {
+		return "forget needs a message or an attachment id.", nil
+	}
+	var m chat.MessageID
+	att, err := chat.ParseAttachmentID(arg)
+	if err != nil {
+		att, m = "", chat.MessageID(arg)
+		if !strings.HasPrefix(arg, "msg_") {
+			m = chat.MessageOf(p.ID, arg)
+		}
+	}
+	n, err := c.db.Forget(ctx, id, conv, m, att)
+	if err != nil {
+		return "", err
+	}
+	if n == 0 {
+		return "There is nothing of that id here to forget.", nil
+	}
+	return "Forgotten. Answers that draw on it are withheld, and it is never looked at again.", nil
+}

@@ -1,0 +1,99 @@
+package service
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"sightline/agent"
+)
+
+func read(t *testing.T, env map[string]string, file string) (Config, error) {
+	t.Helper()
+	dir := t.TempDir()
+	if file != "" {
+		if err := os.WriteFile(filepath.Join(dir, "sightline.yaml"), []byte(file), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return ReadConfig(func(k string) string {
+		if k == "SIGHTLINE_HOME" {
+			return dir
+		}
+		return env[k]
+	})
+}
+
+func TestOneAgentFromTheEnvironment(t *testing.T) {
+	c, err := read(t, map[string]string{
+		"OPENAI_API_KEY": "sk-1", "SIGHTLINE_MODEL": "m", "SIGHTLINE_MODEL_VISION": "yes",
+		"DISCORD_TOKEN": "d", "SLACK_BOT_TOKEN": "xoxb", "SLACK_APP_TOKEN": "xapp", "SIGHTLINE_OWNERS": "discord:1, slack:T1/U1",
+	}, "")
+	if err != nil || len(c.Agents) != 1 {
+		t.Fatalf("%+v, %v", c.Agents, err)
+	}
+	a := c.Agents[0]
+	if a.ID != DefaultAgent || !a.Web || a.Discord.token != "d" || a.Slack.bot != "xoxb" || a.Slack.app != "xapp" ||
+		a.Model.key != "sk-1" || a.Model.Name != "m" || a.Model.vision != agent.VisionYes ||
+		len(a.ownersOn("discord")) != 1 || a.ownersOn("slack")[0] != "T1/U1" {
+		t.Errorf("%+v", a)
+	}
+}
+
+func TestAgentsFromAFileShareNothing(t *testing.T) {
+	c, err := read(t, map[string]string{"TOKEN_A": "a", "TOKEN_B": "b", "KEY_B": "kb", "OPENAI_API_KEY": "ka"}, `
+agents:
+  - id: first
+    web: true
+    discord: {token_env: TOKEN_A}
+    owners: ["discord:1"]
+  - id: second
+    name: The Second
+    model: {base_url: "http://127.0.0.1:1/v1", name: local, api_key_env: KEY_B, vision: "no"}
+    discord: {token_env: TOKEN_B}
+`)
+	if err != nil || len(c.Agents) != 2 || c.WebOff {
+		t.Fatalf("%+v, %v", c, err)
+	}
+	a, b := c.Agents[0], c.Agents[1]
+	if a.Discord.token != "a" || b.Discord.token != "b" || a.Model.key != "ka" || b.Model.key != "kb" ||
+		a.Name != "first" || b.Name != "The Second" || b.Model.vision != agent.VisionNo || len(b.Owners) != 0 {
+		t.Errorf("%+v\n%+v", a, b)
+	}
+}
+
+// Each mistake is one line that names it, and no secret is in it.
+func TestWrongFilesAreNamed(t *testing.T) {
+	for name, c := range map[string]struct{ file, want string }{
+		"no agents":           {"agents: []", "names no agents"},
+		"an unknown field":    {"agents:\n  - id: a\n    tokens: hunter2", "not as it should be"},
+		"a secret as a value": {"agents:\n  - id: a\n    discord: {token: hunter2}", "not as it should be"},
+		"a wrong type":        {"agents: hunter2", "not as it should be"},
+		"two of one id":       {"agents:\n  - id: a\n  - id: a", "must be unique"},
+		"a bad id":            {"agents:\n  - id: A b", "lower-case"},
+		"two pages":           {"agents:\n  - {id: a, web: true}\n  - {id: b, web: true}", "one agent's"},
+		"a bad owner":         {"agents:\n  - {id: a, owners: [everybody]}", "owner \"everybody\""},
+		"an empty token":      {"agents:\n  - {id: a, discord: {token_env: NOWHERE}}", "NOWHERE is empty"},
+		"half of Slack":       {"agents:\n  - {id: a, slack: {bot_token_env: SET}}", "Socket Mode"},
+		"a bad API":           {"agents:\n  - {id: a, model: {api: grpc}}", "responses or chat"},
+		"a bad vision":        {"agents:\n  - {id: a, model: {vision: maybe}}", "yes, no or unset"},
+	} {
+		_, err := read(t, map[string]string{"SET": "hunter2"}, c.file)
+		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "hunter2") || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}
+
+func TestLimitsAreConfiguration(t *testing.T) {
+	c, err := read(t, map[string]string{"SIGHTLINE_IMAGE_MAX_MIB": "16", "SIGHTLINE_IMAGE_MAX_DECODED_MIB": "64", "SIGHTLINE_IMAGE_MAX_EDGE": "20000", "SIGHTLINE_IMAGE_MAX_MEGAPIXELS": "64"}, "")
+	if err != nil || c.Images.MaxBytes != 16<<20 || c.Images.MaxStorage != 64<<20 || c.Images.MaxEdge != 20000 || c.Images.MaxPixels != 64<<20 || c.Images.MaxWorking < (288+64)<<20 {
+		t.Errorf("%+v, %v", c.Images, err)
+	}
+	for _, bad := range []string{"0", "-1", "8MB", "1e3", "999999"} {
+		if _, err := read(t, map[string]string{"SIGHTLINE_IMAGE_MAX_MIB": bad}, ""); err == nil {
+			t.Errorf("%q was taken", bad)
+		}
+	}
+}

@@ -1,0 +1,141 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os/exec"
+	"strings"
+	"time"
+
+	"go.temporal.io/sdk/client"
+
+	"sightline/agent"
+	"sightline/checkpoints"
+	"sightline/connectors/web"
+)
+
+// finding is one thing that doctor looked at. Fix is one sentence, when it is
+// not well.
+type finding struct {
+	name string
+	ok   bool
+	text string
+	fix  string
+}
+
+// report is what a person reads.
+func report(list []finding) string {
+	var b strings.Builder
+	for _, f := range list {
+		mark := "ok  "
+		if !f.ok {
+			mark = "FIX "
+		}
+		fmt.Fprintf(&b, "%s %-22s %s\n", mark, f.name, f.text)
+		if f.fix != "" {
+			fmt.Fprintf(&b, "     %-22s -> %s\n", "", f.fix)
+		}
+	}
+	return b.String()
+}
+
+// Doctor explains the configuration and tries what it names, without starting
+// anything. It returns 1 when something needs a fix.
+func Doctor(ctx context.Context, env func(string) string, out io.Writer) int {
+	c, err := ReadConfig(env)
+	if err != nil {
+		fmt.Fprint(out, report([]finding{{"configuration", false, err.Error(), "correct the named setting; the README lists all of them"}}))
+		return 1
+	}
+	s := &service{c: c, o: Options{Env: env}, log: slog.New(slog.DiscardHandler)}
+	defer s.close()
+	list := []finding{{"configuration", true, fmt.Sprintf("%d agent(s), state in %s", len(c.Agents), c.Home), ""}}
+	list = append(list, s.checkStores(ctx)...)
+	for _, a := range c.Agents {
+		m, err := s.model(ctx, a.Model)
+		if err != nil {
+			list = append(list, finding{string(a.ID) + " model", false, err.Error(), "correct the model's settings"})
+			continue
+		}
+		list = append(list, checkModel(string(a.ID), m.Info(ctx)))
+	}
+	list = append(list, checkTesseract())
+	fmt.Fprint(out, report(list))
+	for _, f := range list {
+		if !f.ok {
+			return 1
+		}
+	}
+	return 0
+}
+
+func checkModel(id string, i agent.ModelInfo) finding {
+	f := finding{name: id + " model", ok: true, text: describe(i)}
+	if i.Capability.Detail != "" {
+		f.text += "; " + i.Capability.Detail
+	}
+	if !i.Capability.At.IsZero() {
+		f.text += ", as of " + i.Capability.At.UTC().Format(time.DateOnly)
+	}
+	if i.Capability.Vision == agent.VisionUnknown {
+		f.ok, f.fix = false, "say whether it sees with SIGHTLINE_MODEL_VISION, or name another model"
+	}
+	return f
+}
+
+func checkTesseract() finding {
+	if path, err := exec.LookPath("tesseract"); err == nil {
+		return finding{"tesseract", true, path + " (the offline model reads text with it)", ""}
+	}
+	return finding{"tesseract", true, "not installed: the offline model reads no text (apt install tesseract-ocr)", ""}
+}
+
+// checkStores reaches the configured stores; managed ones only run while
+// sightline does.
+func (s *service) checkStores(ctx context.Context) []finding {
+	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
+	defer cancel()
+	var list []finding
+	if s.c.DatabaseURL == "" {
+		list = append(list, finding{"database", true, "managed: started with sightline", ""})
+	} else {
+		list = append(list, s.checkDatabase(ctx)...)
+	}
+	if !s.c.TemporalSet {
+		return append(list, finding{"temporal", true, "managed: started with sightline", ""})
+	}
+	t, err := s.dial(ctx, places{})
+	if err != nil {
+		return append(list, finding{"temporal", false, err.Error(), "start it, or correct the TEMPORAL_ variables"})
+	}
+	defer t.Close()
+	if _, err := t.CheckHealth(ctx, &client.CheckHealthRequest{}); err != nil {
+		return append(list, finding{"temporal", false, "does not answer", "start it, or correct the TEMPORAL_ variables"})
+	}
+	return append(list, finding{"temporal", true, "answers", ""})
+}
+
+func (s *service) checkDatabase(ctx context.Context) []finding {
+	db, err := checkpoints.Open(ctx, s.c.DatabaseURL, s.log)
+	if err != nil {
+		return []finding{{"database", false, err.Error(), "start it, or correct DATABASE_URL"}}
+	}
+	defer db.Close()
+	if err := db.Migrate(ctx, "web", web.Migrations); err != nil {
+		return []finding{{"database", false, err.Error(), "run the newest version of sightline on it"}}
+	}
+	list := []finding{{"database", true, "answers, and its schema is up to date", ""}}
+	var now time.Time
+	if err := db.Pool().QueryRow(ctx, "SELECT now()").Scan(&now); err == nil {
+		// Expiries and the audience's 30 seconds are told by this clock.
+		d := time.Since(now).Abs()
+		f := finding{"clock", d < 5*time.Second, fmt.Sprintf("%s from the database's", d.Round(time.Millisecond)), ""}
+		if !f.ok {
+			f.fix = "synchronize the clocks of this machine and of the database"
+		}
+		list = append(list, f)
+	}
+	return list
+}

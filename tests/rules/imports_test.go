@@ -58,7 +58,7 @@ var layers = map[string]layer{
 	"cmd/local":          {others: []string{pgxModule, temporalModules}, why: "it starts services and knows nothing of what they are for"},
 	"cmd/local/testenv":  {ours: []string{"cmd/local"}, others: []string{pgxModule, temporalModules}, why: "the same services for tests"},
 	"cmd/devserver":      {others: []string{"*"}, why: "a module of its own, so that the product's dependencies are the product's"},
-	"cmd/service":        {ours: []string{"*"}, others: []string{temporalModules}, why: "joining everything is its job"},
+	"cmd/service":        {ours: []string{"*"}, others: []string{temporalModules, "go.yaml.in/yaml/v3"}, why: "joining everything is its job"},
 	"cmd/sightline":      {ours: []string{"*"}, why: "the command line of the service"},
 	"tests":              {ours: []string{"*"}, others: []string{"*"}, why: "end to end"},
 	"connectors/discord": {ours: []string{chatDir, attachmentsDir}, others: []string{"github.com/bwmarrin/discordgo"}, why: "one platform"},

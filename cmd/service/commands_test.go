@@ -1,0 +1,167 @@
+package service
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"sightline/agent"
+	"sightline/agent/agenttest"
+	"sightline/attachments"
+	"sightline/checkpoints"
+	"sightline/cmd/local/testenv"
+	"sightline/connectors/chat"
+	"sightline/workflows"
+)
+
+func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
+
+type everywhere struct{}
+
+func (everywhere) Decide(context.Context, attachments.Question) (attachments.Decision, error) {
+	return attachments.Allow("S1", 0, 0), nil
+}
+
+// office is a conversation with one picture, and the commands about it.
+type office struct {
+	*commands
+	db    *checkpoints.DB
+	place chat.Place
+	rec   checkpoints.Recorded
+	log   bytes.Buffer
+}
+
+func newOffice(t *testing.T) *office {
+	t.Helper()
+	db, err := checkpoints.Open(t.Context(), testenv.Postgres(t), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(db.Close)
+	o := &office{db: db, place: chat.NewPlace("a", "test", "w", "c", "", chat.Channel)}
+	o.rec, err = db.Record(t.Context(), chat.Event{
+		Kind: chat.MessagePosted, Place: o.place,
+		Message: chat.Message{NativeID: "m1", Revision: "1", Text: "look", At: time.Now(), Author: chat.Actor{Platform: "test", User: "u", Name: "ann"}},
+		Files:   []chat.File{{NativeID: "f1", Name: "a.png", DeclaredType: "image/png", Size: 9, Origin: chat.OriginDirect, State: chat.FileAvailable}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	auth, err := attachments.New(attachments.Config{Inventory: db, MaxBytes: 1, Visibility: map[chat.Platform]attachments.Visibility{"test": everywhere{}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.commands = &commands{
+		db: db, log: slog.New(slog.NewTextHandler(&o.log, nil)),
+		agents: map[chat.AgentID]*workflows.Agent{"a": {ID: "a", Authorizer: auth, Inference: &agent.Inference{Model: agenttest.Seeing("x")}}},
+		doctor: func(context.Context) []finding { return []finding{{"it", false, "is ill", "rest"}} },
+	}
+	return o
+}
+
+func (o *office) ask(t *testing.T, role chat.Role, name string, args ...string) string {
+	t.Helper()
+	s, err := o.Command(t.Context(), chat.Command{Agent: "a", Place: o.place, Name: name, Args: args, Actor: chat.Actor{Platform: "test", User: "boss", Role: role}})
+	if err != nil {
+		t.Fatalf("%s %v: %v", name, args, err)
+	}
+	return s
+}
+
+// The second door: no actor is a stranger, and a guest learns nothing but
+// that, whatever is asked.
+func TestCommandsAreForOwners(t *testing.T) {
+	o := newOffice(t)
+	id := string(o.rec.Attachments[0].ID)
+	for _, role := range []chat.Role{chat.Stranger, chat.Guest} {
+		for _, c := range [][]string{{"status"}, {"attachments"}, {"trail", id}, {"forget", id}, {"model"}, {"doctor"}, {"stop"}, {"nonsense"}} {
+			if got := o.ask(t, role, c[0], c[1:]...); got != onlyOwners {
+				t.Errorf("%s as %s: %q", c[0], role, got)
+			}
+		}
+	}
+	if n := strings.Count(o.log.String(), "a command was refused"); n != 16 {
+		t.Errorf("%d refusals logged", n)
+	}
+	if a, err := o.db.Attachment(t.Context(), "a", o.place.Conversation(), o.rec.Attachments[0].ID); err != nil || a.State != chat.FileAvailable {
+		t.Errorf("a guest had it forgotten: %+v, %v", a, err)
+	}
+}
+
+func TestCommandsTellOwners(t *testing.T) {
+	o := newOffice(t)
+	id := string(o.rec.Attachments[0].ID)
+	for _, c := range []struct {
+		want string
+		args []string
+	}{
+		{"Nothing has been asked", []string{"status"}},
+		{id, []string{"attachments"}},
+		{"list allowed by S1", []string{"trail", id}},
+		{"needs an attachment id", []string{"trail", "a.png"}},
+		{"no attachment with that ID", []string{"trail", string(chat.NewAttachmentID())}},
+		{"sees pictures: yes", []string{"model"}},
+		{"FIX  it", []string{"doctor"}},
+		{"Commands:", []string{"frobnicate"}},
+		{"needs a message or", []string{"forget"}},
+		{"nothing of that id", []string{"forget", string(chat.NewAttachmentID())}},
+		{"Forgotten", []string{"forget", "m1"}}, // the platform's own id
+		{"nothing of that id", []string{"forget", id}},
+		{"an owner had it forgotten", []string{"attachments"}},
+	} {
+		if got := o.ask(t, chat.Owner, c.args[0], c.args[1:]...); !strings.Contains(got, c.want) {
+			t.Errorf("%v: %q, want %q", c.args, got, c.want)
+		}
+	}
+	m, err := o.db.Message(t.Context(), o.place.ID, o.rec.Message.ID)
+	if err != nil || !m.Deleted || m.Text != "" {
+		t.Errorf("the message is still there: %+v, %v", m, err)
+	}
+}
+
+func TestForgetIsBoundToTheConversation(t *testing.T) {
+	o := newOffice(t)
+	other := chat.NewPlace("a", "test", "w", "elsewhere", "", chat.Channel)
+	if n, err := o.db.Forget(t.Context(), "a", other.Conversation(), o.rec.Message.ID, o.rec.Attachments[0].ID); err != nil || n != 0 {
+		t.Errorf("from another conversation: %d, %v", n, err)
+	}
+	if n, err := o.db.Forget(t.Context(), "b", o.place.Conversation(), o.rec.Message.ID, o.rec.Attachments[0].ID); err != nil || n != 0 {
+		t.Errorf("by another agent: %d, %v", n, err)
+	}
+	if n, err := o.db.Forget(t.Context(), "a", o.place.Conversation(), "", o.rec.Attachments[0].ID); err != nil || n != 1 {
+		t.Errorf("one attachment: %d, %v", n, err)
+	}
+}
+
+func TestDoctor(t *testing.T) {
+	dir := t.TempDir()
+	look := func(env map[string]string) (int, string) {
+		var b bytes.Buffer
+		code := Doctor(t.Context(), func(k string) string {
+			if k == "SIGHTLINE_HOME" {
+				return dir
+			}
+			return env[k]
+		}, &b)
+		return code, b.String()
+	}
+	if code, s := look(nil); code != 0 || !strings.Contains(s, "offline") || strings.Contains(s, "FIX") {
+		t.Errorf("with nothing configured: %d\n%s", code, s)
+	}
+	if code, s := look(map[string]string{"DATABASE_URL": testenv.Postgres(t)}); code != 0 || !strings.Contains(s, "up to date") || !strings.Contains(s, "clock") {
+		t.Errorf("with a database: %d\n%s", code, s)
+	}
+	if code, s := look(map[string]string{"DATABASE_URL": "postgres://u:hunter2@127.0.0.1:1/x?connect_timeout=1"}); code != 1 || !strings.Contains(s, "FIX  database") || strings.Contains(s, "hunter2") {
+		t.Errorf("with a dead database: %d\n%s", code, s)
+	}
+	if code, s := look(map[string]string{"OPENAI_BASE_URL": "http://127.0.0.1:1/v1", "SIGHTLINE_MODEL": "m"}); code != 1 || !strings.Contains(s, "SIGHTLINE_MODEL_VISION") {
+		t.Errorf("with a model nobody vouches for: %d\n%s", code, s)
+	}
+	if code, s := look(map[string]string{"SIGHTLINE_WEB_ADDR": "x"}); code != 1 || !strings.Contains(s, "FIX  configuration") {
+		t.Errorf("with a wrong setting: %d\n%s", code, s)
+	}
+}

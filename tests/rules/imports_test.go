@@ -68,7 +68,7 @@ var layers = map[string]layer{
 // inTests is what test files may import on top of what their package may: a real store and real services instead of
 // mocks. Connectors are for the tests of tests/ and cmd, and their own.
 var inTests = layer{
-	ours: []string{"cmd/local/testenv", "connectors/connectortest", "agent/agenttest", "agent/tools", checkpointsDir},
+	ours: []string{"cmd/local/testenv", "connectors/connectortest", "tests/fakeslack", "tests/fakediscord", "agent/agenttest", "agent/tools", checkpointsDir},
 	others: []string{pgxModule, temporalModules, "go.uber.org/goleak", "github.com/rogpeppe/go-internal/testscript", "github.com/stretchr/testify/mock",
 		"github.com/chromedp", imageModule},
 	why: "tests use the real services, through testenv; testify/mock is how Temporal's own test environment takes expectations",

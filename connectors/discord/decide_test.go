@@ -1,0 +1,243 @@
+package discord
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"sightline/attachments"
+	"sightline/connectors/chat"
+	"sightline/tests/fakediscord"
+)
+
+const (
+	see     = fakediscord.ViewChannel
+	history = fakediscord.ReadMessageHistory
+)
+
+// said posts a picture and answers its event.
+func (w *world) said(channel string) chat.Event {
+	w.t.Helper()
+	w.Post(channel, w.alice, draft{Text: w.at(), Files: []fakediscord.File{png("a.png")}})
+	return w.next()
+}
+
+func (w *world) ask(src chat.Event, dst chat.Place, trigger chat.MessageID) (attachments.Decision, error) {
+	return w.bot.Decide(w.t.Context(), attachments.Question{
+		Agent: agent, Actor: src.Message.Author, Source: src.Place, Message: src.Message.ID, Destination: dst, Trigger: trigger,
+	})
+}
+
+func (w *world) expect(what string, src chat.Event, dst chat.Place, rule string) {
+	w.t.Helper()
+	d, err := w.ask(src, dst, "another")
+	switch {
+	case rule == "" && (d.Allowed() || err == nil && d.Reason == ""):
+		w.t.Errorf("%s: %+v, %v, want a refusal with its reason", what, d, err)
+	case rule != "" && (err != nil || !d.Allowed() || d.Rule != rule):
+		w.t.Errorf("%s: %+v, %v, want %s", what, d, err, rule)
+	}
+}
+
+func TestAudienceRules(t *testing.T) {
+	w := newWorld(t)
+	public := w.AddThread(w.channel, fakediscord.PublicThread, w.Bot.ID)
+	second := w.AddThread(w.channel, fakediscord.PublicThread, w.Bot.ID)
+	private := w.AddThread(w.channel, fakediscord.PrivateThread, w.Bot.ID, w.alice)
+	private2 := w.AddThread(w.channel, fakediscord.PrivateThread, w.Bot.ID, w.alice)
+	elsewhere := w.AddChannel(w.guild)
+	guild2 := w.AddGuild(w.alice)
+	foreign := w.AddChannel(guild2)
+	dm, dm2 := w.AddDM(w.alice), w.AddDM(w.bob)
+	w.run()
+	w.until("both guilds are marked", func() bool { _, ok := w.bot.marks.get(guildKey(guild2)); return ok })
+	at := map[string]chat.Event{}
+	names := map[string]string{"channel": w.channel, "public": public, "second": second, "private": private, "private2": private2,
+		"elsewhere": elsewhere, "foreign": foreign, "dm": dm, "dm2": dm2}
+	for name, id := range names {
+		at[name] = w.said(id)
+	}
+	allowed := map[[2]string]string{
+		{"channel", "private"}: "S2", {"channel", "private2"}: "S2",
+		{"channel", "public"}: "S3", {"channel", "second"}: "S3", {"public", "channel"}: "S3", {"second", "channel"}: "S3",
+	}
+	for src := range names {
+		for dst := range names {
+			want := allowed[[2]string{src, dst}]
+			if src == dst {
+				want = "S1"
+			}
+			w.expect(src+" to "+dst, at[src], at[dst].Place, want)
+		}
+	}
+	// A thread that claims another parent, or to be public.
+	forged := chat.NewPlace(agent, Platform, w.guild, elsewhere, private, chat.PrivateThread)
+	w.expect("a thread under another channel", at["elsewhere"], forged, "")
+	open := chat.NewPlace(agent, Platform, w.guild, w.channel, private, chat.PublicThread)
+	e := at["private"]
+	e.Place = open
+	w.expect("a private thread under a public one's kind", e, at["channel"].Place, "")
+}
+
+// discordgo's own computation ignores the parent's overwrites for threads.
+func TestHistoryHasToBeUniversal(t *testing.T) {
+	w := newWorld(t)
+	role := w.AddRole(w.guild, 0, w.bob)
+	thread := w.AddThread(w.channel, fakediscord.PublicThread, w.Bot.ID)
+	w.run()
+	src, inThread := w.said(w.channel), w.said(thread)
+	w.SetOverwrites(w.channel, fakediscord.Deny(role, history))
+	w.expectSoon("without history", src, src.Place, "")
+	w.expect("thread, without the parent's history", inThread, inThread.Place, "")
+	w.expect("S3 without history", src, inThread.Place, "")
+	if d, err := w.ask(src, src.Place, src.Message.ID); err != nil || !d.Allowed() {
+		t.Errorf("the message that is being answered: %+v, %v", d, err)
+	}
+	if d, _ := w.ask(src, inThread.Place, src.Message.ID); d.Allowed() {
+		t.Error("the trigger of another place was allowed")
+	}
+	w.SetOverwrites(w.channel, fakediscord.Deny(w.guild, see), fakediscord.Member(w.Bot.ID, see, 0), fakediscord.Allow(role, see))
+	w.expectSoon("private, with history", src, src.Place, "S1")
+	w.SetRole(w.guild, w.guild, see|fakediscord.SendMessages)
+	w.expectSoon("@everyone without history", src, src.Place, "")
+}
+
+// expectSoon waits for the event that drops the facts, not for their age.
+func (w *world) expectSoon(what string, src chat.Event, dst chat.Place, rule string) {
+	w.t.Helper()
+	for range 200 {
+		if d, err := w.ask(src, dst, "another"); err == nil && d.Allowed() == (rule != "") {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	w.expect(what, src, dst, rule)
+}
+
+func TestFactsAreLiveAndShared(t *testing.T) {
+	w := newWorld(t)
+	now := newClock()
+	w.change = func(c *Config) { c.Now = now.now }
+	w.run()
+	src := w.said(w.channel)
+	asked := func() (n int) {
+		for _, r := range w.Requests() {
+			if strings.HasPrefix(r, "GET /guilds/") {
+				n++
+			}
+		}
+		return n
+	}
+	done := make(chan bool)
+	for range 20 {
+		go func() { w.expect("many at once", src, src.Place, "S1"); done <- true }()
+	}
+	for range 20 {
+		<-done
+	}
+	if n := asked(); n != 1 {
+		t.Errorf("asked %d times", n)
+	}
+	now.later(factsLife)
+	w.expect("later", src, src.Place, "S1")
+	if n := asked(); n != 2 {
+		t.Errorf("facts of 30 s ago were used: asked %d times", n)
+	}
+	for kind, data := range map[string]map[string]any{
+		"GUILD_ROLE_UPDATE": {"guild_id": w.guild, "role": map[string]any{}}, "GUILD_MEMBER_REMOVE": {"guild_id": w.guild},
+		"CHANNEL_UPDATE": {"id": w.channel, "guild_id": w.guild, "type": 0}, "THREAD_MEMBERS_UPDATE": {"id": w.channel, "guild_id": w.guild},
+	} {
+		before := w.bot.facts.epochOf(w.guild)
+		w.Dispatch(kind, data)
+		w.until(kind+" drops the facts", func() bool { return w.bot.facts.epochOf(w.guild) > before })
+	}
+	before := w.bot.facts.epochOf(w.guild)
+	w.Forget()
+	w.until("a reconnection drops the facts", func() bool { return w.bot.facts.epochOf(w.guild) > before })
+}
+
+// An answer that was on its way when the permissions changed is about the
+// time before.
+func TestAnswersOnTheirWayAreDropped(t *testing.T) {
+	w := newWorld(t)
+	var once sync.Once
+	w.Intercept = func(rw http.ResponseWriter, r *http.Request) (done bool) {
+		if !strings.Contains(r.URL.Path, "/guilds/"+w.guild) {
+			return false
+		}
+		once.Do(func() {
+			old := httptest.NewRecorder()
+			w.Answer(old, r)
+			before := w.bot.facts.epochOf(w.guild)
+			w.SetRole(w.guild, w.guild, see)
+			w.until("the change is known", func() bool { return w.bot.facts.epochOf(w.guild) > before })
+			_, _ = rw.Write(old.Body.Bytes())
+			done = true
+		})
+		return done
+	}
+	w.run()
+	src := w.said(w.channel)
+	w.expect("changed meanwhile", src, src.Place, "")
+}
+
+func TestDoubtRefuses(t *testing.T) {
+	w := newWorld(t)
+	dm := w.AddDM(w.alice)
+	var broken func(*http.Request) bool
+	w.Intercept = func(rw http.ResponseWriter, r *http.Request) bool {
+		if broken == nil || !broken(r) {
+			return false
+		}
+		rw.WriteHeader(500)
+		return true
+	}
+	w.run()
+	src, direct := w.said(w.channel), w.said(dm)
+	broken = func(r *http.Request) bool { return strings.Contains(r.URL.Path, "/guilds/") }
+	if d, err := w.ask(src, src.Place, "x"); err == nil || d.Allowed() {
+		t.Errorf("no roles: %+v, %v", d, err)
+	}
+	broken = func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/channels/"+dm) }
+	if d, err := w.ask(direct, direct.Place, "x"); err == nil || d.Allowed() {
+		t.Errorf("no channel: %+v, %v", d, err)
+	}
+	broken = nil
+	w.expect("again", src, src.Place, "S1")
+	// Roles that leave @everyone out are no roles.
+	if _, err := historyIsUniversal(guild{ID: "1", Roles: []role{{ID: "2"}}}, nil); err == nil {
+		t.Error("a truncated list of roles was believed")
+	}
+	for _, raw := range []string{`{"id":"1"}`, `{"id":"1","permissions":""}`, `{"id":"1","permissions":"x"}`, `{"id":"1","permissions":null}`} {
+		var r role
+		if json.Unmarshal([]byte(raw), &r) == nil {
+			t.Errorf("a role without permissions was believed: %s", raw)
+		}
+	}
+	for _, raw := range []string{`{"id":"1","type":0,"allow":"1"}`, `{"id":"1","allow":"1","deny":"1"}`} {
+		var o overwrite
+		if json.Unmarshal([]byte(raw), &o) == nil {
+			t.Errorf("half an overwrite was believed: %s", raw)
+		}
+	}
+	// The agent is shut out.
+	w.SetOverwrites(w.channel, fakediscord.Deny(w.guild, see))
+	w.expectSoon("shut out", src, src.Place, "")
+	w.bot.c.Messages = nil
+	w.expect("no store", direct, direct.Place, "")
+}
+
+// A deletion counts from its arrival, before the store knows.
+func TestDeletionCountsAtOnce(t *testing.T) {
+	w := newWorld(t).run()
+	src := w.said(w.channel)
+	w.sink.failing(func(chat.Event) error { return chat.ErrNotFound })
+	w.Delete(fakediscord.Message{ID: src.Message.NativeID, ChannelID: w.channel})
+	w.expectSoon("deleted", src, src.Place, "")
+	w.sink.failing(nil)
+	w.next()
+}

@@ -1,0 +1,210 @@
+package discord
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// dispatch takes an event off the gateway. It runs on the gateway's reader,
+// in the platform's order, and only sorts: whatever waits goes to a lane.
+func (b *Bot) dispatch(ctx context.Context, kind string, raw json.RawMessage) {
+	if err := b.sort(ctx, kind, raw); err != nil {
+		// Whatever it said may have been about who can read what.
+		b.facts.drop("")
+		b.log.Warn("an event of discord can't be read; what was known of its places is asked again", "event", kind, "error", err)
+	}
+}
+
+func (b *Bot) sort(ctx context.Context, kind string, raw json.RawMessage) error {
+	switch kind {
+	case "READY":
+		b.facts.drop("")
+		for _, c := range b.marks.direct() {
+			b.backfill(ctx, c)
+		}
+		b.readyOnce.Do(func() { close(b.ready) })
+	case "RESUMED":
+		b.facts.drop("")
+	case "GUILD_CREATE":
+		return b.guildCame(ctx, raw)
+	case "MESSAGE_CREATE", "MESSAGE_UPDATE":
+		m, err := decode[message](raw)
+		if err == nil && (!isSnowflake(m.ID) || !isSnowflake(m.ChannelID)) {
+			err = fmt.Errorf("a message without its ids")
+		}
+		if err != nil {
+			return b.unread(ctx, raw, err)
+		}
+		b.sortMessage(ctx, kind, m)
+	case "MESSAGE_DELETE", "MESSAGE_DELETE_BULK":
+		return b.sortDeletion(ctx, raw)
+	case "INTERACTION_CREATE":
+		i, err := decode[interaction](raw)
+		if err != nil {
+			return err
+		}
+		b.running.Go(func() { b.interact(ctx, i) })
+	default:
+		return b.sortFacts(kind, raw)
+	}
+	return nil
+}
+
+func decode[T any](raw json.RawMessage) (T, error) {
+	var v T
+	err := json.Unmarshal(raw, &v)
+	return v, err
+}
+
+// unread reads a message that its event could not bring from its channel.
+func (b *Bot) unread(ctx context.Context, raw json.RawMessage, cause error) error {
+	var ids struct {
+		ID        string `json:"id"`
+		ChannelID string `json:"channel_id"`
+	}
+	if json.Unmarshal(raw, &ids) == nil && isSnowflake(ids.ID) && isSnowflake(ids.ChannelID) {
+		b.enqueue(ctx, job{"message that can't be read", ids.ChannelID, func(ctx context.Context) error {
+			return b.reread(ctx, ids.ChannelID, ids.ID)
+		}})
+	}
+	return cause
+}
+
+func (b *Bot) sortMessage(ctx context.Context, kind string, m message) {
+	if kind == "MESSAGE_CREATE" {
+		b.enqueue(ctx, job{"message", m.ChannelID, func(ctx context.Context) error { return b.posted(ctx, m) }})
+		return
+	}
+	switch {
+	case m.EditedTimestamp == nil: // a preview or a pin: nothing was edited
+	case m.Author == nil || m.Attachments == nil:
+		b.enqueue(ctx, job{"edit", m.ChannelID, func(ctx context.Context) error { return b.reread(ctx, m.ChannelID, m.ID) }})
+	default:
+		b.enqueue(ctx, job{"edit", m.ChannelID, func(ctx context.Context) error { return b.edited(ctx, m) }})
+	}
+}
+
+func (b *Bot) sortDeletion(ctx context.Context, raw json.RawMessage) error {
+	var d struct {
+		ID        string   `json:"id"`
+		IDs       []string `json:"ids"`
+		ChannelID string   `json:"channel_id"`
+		GuildID   string   `json:"guild_id"`
+	}
+	if err := json.Unmarshal(raw, &d); err != nil {
+		return err
+	}
+	if d.ID != "" {
+		d.IDs = append(d.IDs, d.ID)
+	}
+	for _, id := range d.IDs {
+		if !isSnowflake(id) {
+			return fmt.Errorf("a deletion without an id")
+		}
+		// At once, not when its turn comes: from now on it is refused.
+		b.deleted.add(d.ChannelID + "/" + id)
+	}
+	b.enqueue(ctx, job{"deletion", d.ChannelID, func(ctx context.Context) error { return b.removed(ctx, d.ChannelID, d.IDs) }})
+	return nil
+}
+
+// sortFacts drops what an event may have changed: permissions, roles,
+// members, channels and threads all decide who can read what.
+func (b *Bot) sortFacts(kind string, raw json.RawMessage) error {
+	group, what, _ := strings.Cut(kind, "_")
+	if group != "GUILD" && group != "CHANNEL" && group != "THREAD" || kind == "CHANNEL_PINS_UPDATE" {
+		return nil
+	}
+	var ids struct {
+		ID      string `json:"id"`
+		GuildID string `json:"guild_id"`
+		Added   []struct {
+			UserID string `json:"user_id"`
+		} `json:"added_members"`
+		Removed []string `json:"removed_member_ids"`
+	}
+	if err := json.Unmarshal(raw, &ids); err != nil {
+		return err
+	}
+	guildID := ids.GuildID
+	if guildID == "" && (kind == "GUILD_UPDATE" || kind == "GUILD_DELETE") {
+		guildID = ids.ID
+	}
+	b.facts.drop(guildID) // empty: everything
+	self := b.identity.id()
+	switch {
+	case kind == "THREAD_MEMBERS_UPDATE":
+		for _, a := range ids.Added {
+			if a.UserID == self {
+				b.channels.join(ids.ID, true)
+			}
+		}
+		for _, r := range ids.Removed {
+			if r == self {
+				b.channels.join(ids.ID, false)
+			}
+		}
+	case group == "GUILD":
+	case what == "CREATE" || what == "UPDATE":
+		c, err := decode[channel](raw)
+		if err != nil {
+			b.channels.forget(ids.ID)
+			return err
+		}
+		b.channels.put(c, self)
+	case what == "DELETE":
+		b.channels.forget(ids.ID)
+	}
+	return nil
+}
+
+// guildCame is told at every identification, with the last message of every
+// channel: what lies between it and our mark was missed.
+func (b *Bot) guildCame(ctx context.Context, raw json.RawMessage) error {
+	var g struct {
+		ID          string    `json:"id"`
+		Unavailable bool      `json:"unavailable"`
+		Channels    []channel `json:"channels"`
+		Threads     []channel `json:"threads"`
+	}
+	if err := json.Unmarshal(raw, &g); err != nil {
+		return err
+	}
+	b.facts.drop(g.ID)
+	if g.Unavailable || !isSnowflake(g.ID) {
+		return nil
+	}
+	_, known := b.marks.get(guildKey(g.ID))
+	self := b.identity.id()
+	for _, c := range append(g.Channels, g.Threads...) {
+		c.GuildID = g.ID
+		b.channels.put(c, self)
+		last := c.LastMessageID
+		if !isSnowflake(last) {
+			last = "0"
+		}
+		mark, ok := b.marks.get(c.ID)
+		switch {
+		case !known && !ok:
+			// What was said before the bot came is not its business.
+			b.mark(ctx, Mark{Guild: g.ID, Channel: c.ID, Message: last})
+		case newer(last, mark) || !ok:
+			b.backfill(ctx, c.ID)
+		}
+	}
+	if !known {
+		b.mark(ctx, Mark{Guild: g.ID, Channel: guildKey(g.ID), Message: snowflakeAt(b.c.Now())})
+	}
+	return nil
+}
+
+func (b *Bot) mark(ctx context.Context, m Mark) {
+	b.enqueue(ctx, job{"mark", m.Channel, func(ctx context.Context) error { return b.marks.move(ctx, m, true) }})
+}
+
+func snowflakeAt(t time.Time) string {
+	return fmt.Sprint(max(0, t.UnixMilli()-discordEpoch) << 22)
+}

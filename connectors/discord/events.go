@@ -1,0 +1,163 @@
+package discord
+
+import (
+	"context"
+	"fmt"
+
+	"sightline/connectors/chat"
+)
+
+// posted delivers a message that is new to us, after what it answers.
+func (b *Bot) posted(ctx context.Context, m message) error {
+	s, err := b.shapeOf(ctx, m.ChannelID)
+	if err != nil {
+		return err
+	}
+	self, err := b.identity.self(ctx)
+	if err != nil {
+		return err
+	}
+	how := b.treat(s, m, self.ID)
+	if m.Author != nil && m.Author.ID == self.ID && s.thread() {
+		b.channels.join(s.id, true)
+	}
+	if how == pass || b.deleted.has(m.ChannelID+"/"+m.ID) {
+		return b.marks.move(ctx, Mark{Guild: s.guild, Channel: m.ChannelID, Message: m.ID}, false)
+	}
+	if how == answer && !b.seen.has(eventKey(chat.MessagePosted, m)) {
+		if err := b.deliverReplied(ctx, s, m, self.ID); err != nil {
+			return err
+		}
+	}
+	if err := b.deliver(ctx, chat.MessagePosted, s, m, how, self); err != nil {
+		return err
+	}
+	return b.marks.move(ctx, Mark{Guild: s.guild, Channel: m.ChannelID, Message: m.ID}, true)
+}
+
+// deliverReplied records the message that m answers, as a source of its own.
+func (b *Bot) deliverReplied(ctx context.Context, s shape, m message, self string) error {
+	id := m.repliedTo()
+	if id == "" || !isSnowflake(id) {
+		return nil
+	}
+	r := m.ReferencedMessage
+	if r == nil {
+		r = &message{}
+		err := b.rest.do(ctx, "GET", "/channels/"+m.ChannelID+"/messages/"+id, nil, r)
+		if hasStatus(err, 403, 404) {
+			return nil // deleted, or not ours to read
+		}
+		if err != nil {
+			return err
+		}
+	}
+	r.ChannelID = m.ChannelID
+	if r.Author == nil || r.ID != id || r.Author.ID == self || r.Type != typeDefault && r.Type != typeReply {
+		return nil
+	}
+	me := user{ID: self}
+	kind := chat.MessagePosted
+	if b.seen.has(eventKey(kind, *r)) || b.deleted.has(r.ChannelID+"/"+r.ID) {
+		return nil
+	}
+	return b.deliver(ctx, kind, s, *r, silent, me)
+}
+
+func (b *Bot) edited(ctx context.Context, m message) error {
+	s, err := b.shapeOf(ctx, m.ChannelID)
+	if err != nil {
+		return err
+	}
+	self, err := b.identity.self(ctx)
+	if err != nil {
+		return err
+	}
+	// An edit concerns what was recorded, or would be now.
+	how := b.treat(s, m, self.ID)
+	if how == pass && !b.seen.has("any/"+m.ChannelID+"/"+m.ID) || m.Author == nil || m.Author.ID == self.ID ||
+		b.deleted.has(m.ChannelID+"/"+m.ID) {
+		return nil
+	}
+	return b.deliver(ctx, chat.MessageEdited, s, m, how, self)
+}
+
+// removed delivers deletions, of unknown messages too: the creation may yet
+// come, and must find that it is over.
+func (b *Bot) removed(ctx context.Context, channelID string, ids []string) error {
+	s, err := b.shapeOf(ctx, channelID)
+	if err != nil {
+		return err
+	}
+	p, err := b.placeOf(s)
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		key := "gone/" + channelID + "/" + id
+		if b.seen.has(key) {
+			continue
+		}
+		err := b.c.Sink.Deliver(ctx, chat.Event{Kind: chat.MessageDeleted, Place: p, Message: chat.Message{
+			ID: chat.MessageOf(p.ID, id), Place: p.ID, NativeID: id, At: snowflakeTime(id), Deleted: true,
+		}})
+		if err != nil {
+			return fmt.Errorf("deliver deletion: %w", err)
+		}
+		b.seen.add(key)
+	}
+	return nil
+}
+
+func eventKey(kind chat.EventKind, m message) string {
+	key := string(kind) + "/" + m.ChannelID + "/" + m.ID
+	if kind == chat.MessageEdited {
+		key += "/" + m.revision()
+	}
+	return key
+}
+
+// deliver hands one message over, once.
+func (b *Bot) deliver(ctx context.Context, kind chat.EventKind, s shape, m message, how treatment, self user) error {
+	key := eventKey(kind, m)
+	if b.seen.has(key) {
+		return nil
+	}
+	e, err := b.event(ctx, kind, s, m, self)
+	if err != nil {
+		return err
+	}
+	e.Silent = how != answer
+	if err := b.c.Sink.Deliver(ctx, e); err != nil {
+		return fmt.Errorf("deliver message: %w", err)
+	}
+	b.seen.add(key)
+	b.seen.add("any/" + m.ChannelID + "/" + m.ID)
+	return nil
+}
+
+func (b *Bot) event(ctx context.Context, kind chat.EventKind, s shape, m message, self user) (chat.Event, error) {
+	if m.Author == nil || !isSnowflake(m.ID) {
+		return chat.Event{}, fmt.Errorf("a message without its author: %w", errSkip)
+	}
+	p, err := b.placeOf(s)
+	if err != nil {
+		return chat.Event{}, err
+	}
+	author, err := b.actor(ctx, p.Workspace, *m.Author, m.Member)
+	if err != nil {
+		return chat.Event{}, err
+	}
+	author.Bot = author.Bot || m.WebhookID != ""
+	if author.Bot {
+		author.Role = chat.Guest // a webhook borrows any name
+	}
+	e := chat.Event{Kind: kind, Place: p, Files: b.files(m), Message: chat.Message{
+		ID: chat.MessageOf(p.ID, m.ID), Place: p.ID, NativeID: m.ID, Revision: m.revision(),
+		Author: author, Text: words(m, self, len(m.Attachments) > 0), At: m.Timestamp,
+	}}
+	if id := m.repliedTo(); isSnowflake(id) {
+		e.Message.ReplyTo = chat.MessageOf(p.ID, id)
+	}
+	return e, nil
+}

@@ -1,0 +1,126 @@
+package discord
+
+import (
+	"strings"
+	"unicode"
+)
+
+// oneLine makes foreign words fit into a log line or a name.
+func oneLine(s string, limit int) string {
+	var b strings.Builder
+	n := 0
+	for _, r := range strings.ToValidUTF8(s, "\uFFFD") {
+		if n == limit {
+			b.WriteString("…")
+			break
+		}
+		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == '\u2028' || r == '\u2029' {
+			r = ' '
+		}
+		b.WriteRune(r)
+		n++
+	}
+	return strings.TrimSpace(b.String())
+}
+
+const fence = "```"
+
+// units is a text's length as Discord counts it at most: UTF-16 code units.
+func units(s string) int {
+	n := 0
+	for _, r := range s {
+		n++
+		if r > 0xFFFF {
+			n++
+		}
+	}
+	return n
+}
+
+// split cuts a text into parts of at most limit units, between lines where it
+// can. A code fence that a cut falls into is closed and opened again.
+func split(text string, limit int) []string {
+	if units(text) <= limit {
+		return []string{text}
+	}
+	var parts []string
+	var part strings.Builder
+	size := 0    // of part
+	opened := "" // the line that opened the fence we are in
+	flush := func() {
+		s := part.String()
+		if opened != "" {
+			s += fence
+		}
+		if trimmed := strings.TrimSuffix(s, "\n"); strings.TrimSpace(trimmed) != "" && trimmed != opened+"\n"+fence {
+			parts = append(parts, trimmed)
+		}
+		part.Reset()
+		size = 0
+		if opened != "" {
+			part.WriteString(opened + "\n")
+			size = units(opened) + 1
+		}
+	}
+	for line := range strings.Lines(text) {
+		bare := strings.TrimSpace(line)
+		isFence := strings.HasPrefix(bare, fence) && !strings.Contains(strings.TrimLeft(bare, "`"), "`")
+		// Room is kept for the fence that a flush may have to add.
+		room := limit - len(fence) - 1
+		if size > 0 && size+units(line) > room && (opened == "" || size > units(opened)+1) {
+			if isFence && opened != "" {
+				// The fence ends right here: its own line closes it.
+				part.WriteString(fence)
+				opened, line = "", ""
+				s := part.String()
+				part.Reset()
+				size = 0
+				parts = append(parts, s)
+				continue
+			}
+			flush()
+		}
+		for size+units(line) > room {
+			head := cut(line, room-size)
+			part.WriteString(head + "\n")
+			line = line[len(head):]
+			flush()
+		}
+		part.WriteString(line)
+		size += units(line)
+		switch {
+		case !isFence:
+		case opened != "":
+			opened = ""
+		default:
+			opened = fence + cut(strings.TrimLeft(bare, "`"), 20)
+		}
+	}
+	opened = ""
+	if strings.TrimSpace(part.String()) != "" {
+		parts = append(parts, strings.TrimSuffix(part.String(), "\n"))
+	}
+	return parts
+}
+
+// cut is the longest beginning of at most n units, at a space if one is near.
+func cut(s string, n int) string {
+	size, end, space := 0, 0, 0
+	for i, r := range s {
+		size++
+		if r > 0xFFFF {
+			size++
+		}
+		if size > n {
+			break
+		}
+		end = i + len(string(r))
+		if r == ' ' {
+			space = end
+		}
+	}
+	if end < len(s) && space > end/2 {
+		return s[:space]
+	}
+	return s[:end]
+}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"sightline/attachments"
-	"sightline/attachments/visual"
 	"sightline/connectors/chat"
 )
 
@@ -160,10 +159,7 @@ func (inf *Inference) views(ctx context.Context, b Brief, info ModelInfo, reject
 	if lim.MaxPictures > 0 && lim.MaxPictures < max {
 		max = lim.MaxPictures
 	}
-	target := visual.Target{Formats: lim.Formats, MaxEdge: lim.MaxEdge, MaxBytes: lim.MaxImageBytes}
-	if lim.ManyPictures > 0 && len(b.Wanted) > lim.ManyPictures && lim.ManyMaxEdge > 0 {
-		target.MaxEdge = lim.ManyMaxEdge
-	}
+	target := lim.Target(len(b.Wanted))
 	var out []View
 	var bytes int64
 	shown := 0

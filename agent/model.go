@@ -122,6 +122,15 @@ type Limits struct {
 	Source        string
 }
 
+// Target is what a picture must fit, in a request of that many.
+func (l Limits) Target(pictures int) visual.Target {
+	t := visual.Target{Formats: l.Formats, MaxEdge: l.MaxEdge, MaxBytes: l.MaxImageBytes}
+	if l.ManyPictures > 0 && pictures > l.ManyPictures && l.ManyMaxEdge > 0 {
+		t.MaxEdge = l.ManyMaxEdge
+	}
+	return t
+}
+
 // ModelInfo is what is known of the model without asking it anything.
 type ModelInfo struct {
 	Name       string // for people and operators: model, API and host

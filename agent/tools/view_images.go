@@ -80,7 +80,7 @@ func (t *ViewImages) Run(ctx context.Context, c agent.Call) (agent.Outcome, erro
 	var ans selections
 	out := agent.Outcome{Verdict: chat.VerdictDone}
 	for _, w := range wanted {
-		v, err := t.Looker.Look(ctx, c.Request, w, c.Model, target(c.Model), "view")
+		v, err := t.Looker.Look(ctx, c.Request, w, c.Model, c.Model.Limits.Target(len(wanted)), "view")
 		if err != nil {
 			return agent.Outcome{}, err
 		}
@@ -154,8 +154,4 @@ func digest(seen []chat.Selected, id chat.AttachmentID) string {
 		}
 	}
 	return ""
-}
-
-func target(m agent.ModelInfo) visual.Target {
-	return visual.Target{Formats: m.Limits.Formats, MaxEdge: m.Limits.MaxEdge, MaxBytes: m.Limits.MaxImageBytes}
 }

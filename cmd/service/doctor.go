@@ -13,7 +13,9 @@ import (
 
 	"sightline/agent"
 	"sightline/checkpoints"
+	"sightline/connectors/chat"
 	"sightline/connectors/web"
+	"sightline/workflows"
 )
 
 // finding is one thing that doctor looked at. Fix is one sentence, when it is
@@ -60,6 +62,7 @@ func Doctor(ctx context.Context, env func(string) string, out io.Writer) int {
 			continue
 		}
 		list = append(list, checkModel(string(a.ID), m.Info(ctx)))
+		list = append(list, s.checkBots(ctx, a)...)
 	}
 	list = append(list, checkTesseract())
 	fmt.Fprint(out, report(list))
@@ -69,6 +72,45 @@ func Doctor(ctx context.Context, env func(string) string, out io.Writer) int {
 		}
 	}
 	return 0
+}
+
+// checkBots asks the platforms with an agent's tokens, and runs nothing.
+func (s *service) checkBots(ctx context.Context, a AgentConfig) []finding {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	m := &member{c: a, connectors: map[chat.Platform]connector{}}
+	if a.Slack != nil {
+		a.Slack.EventsAddr = "" // nothing is listened on for a look
+	}
+	if err := s.platforms(m, nil, &workflows.Ingress{}, &commands{}); err != nil {
+		return []finding{{string(a.ID) + " connectors", false, err.Error(), "correct the agent's tokens and addresses"}}
+	}
+	var list []finding
+	for _, b := range m.bots {
+		list = append(list, b.check(ctx, string(a.ID))...)
+	}
+	return list
+}
+
+// inside is doctor for a service that runs: its stores, models and bots as
+// they are now.
+func (s *service) inside(ctx context.Context, db *checkpoints.DB, tc client.Client, members []*member) []finding {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	list := []finding{{"database", true, "answers", ""}, {"temporal", true, "answers", ""}}
+	if err := db.Ping(ctx); err != nil {
+		list[0] = finding{"database", false, "does not answer", "start it, or correct DATABASE_URL"}
+	}
+	if _, err := tc.CheckHealth(ctx, &client.CheckHealthRequest{}); err != nil {
+		list[1] = finding{"temporal", false, "does not answer", "start it, or correct the TEMPORAL_ variables"}
+	}
+	for _, m := range members {
+		list = append(list, checkModel(string(m.c.ID), m.model.Info(ctx)))
+		for _, b := range m.bots {
+			list = append(list, b.check(ctx, string(m.c.ID))...)
+		}
+	}
+	return append(list, checkTesseract())
 }
 
 func checkModel(id string, i agent.ModelInfo) finding {

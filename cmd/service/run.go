@@ -140,7 +140,7 @@ func (s *service) start(ctx context.Context) error {
 	}
 	s.later(func(context.Context) { tc.Close() })
 
-	members, err := s.members(ctx, db, tc, listener, place.ui)
+	members, owners, err := s.members(ctx, db, tc, listener, place.ui)
 	if err != nil {
 		return err
 	}
@@ -148,6 +148,8 @@ func (s *service) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	owners.agents = activities.Agents
+	owners.doctor = func(ctx context.Context) []finding { return s.inside(ctx, db, tc, members) }
 	if err := s.workers(tc, activities); err != nil {
 		return err
 	}
@@ -172,6 +174,16 @@ func (s *service) start(ctx context.Context) error {
 			return err
 		}
 		run.SignIn, run.WebAddr = m.page.SignInLink(), listener.Addr().String()
+	}
+	for _, m := range members {
+		if s.c.Roles["connectors"] {
+			s.runBots(m)
+		}
+	}
+	if s.c.Roles["connectors"] {
+		if err := s.connected(ctx, members); err != nil {
+			return err
+		}
 	}
 	s.announce(run)
 	if s.o.Ready != nil {

@@ -43,26 +43,32 @@ type member struct {
 	model      agent.Model
 	connectors map[chat.Platform]connector
 	page       *web.Place
+	bots       []bot
 }
 
 // members makes the agents of this process.
-func (s *service) members(ctx context.Context, db *checkpoints.DB, tc client.Client, l net.Listener, ui string) ([]*member, error) {
+func (s *service) members(ctx context.Context, db *checkpoints.DB, tc client.Client, l net.Listener, ui string) ([]*member, *commands, error) {
 	var out []*member
+	ingress := s.ingress(db, tc)
+	owners := &commands{db: db, ingress: ingress, log: s.log}
 	for _, c := range s.c.Agents {
 		m := &member{c: c, connectors: map[chat.Platform]connector{}}
 		var err error
 		if m.model, err = s.model(ctx, c.Model); err != nil {
-			return nil, fmt.Errorf("agent %s: %w", c.ID, err)
+			return nil, nil, fmt.Errorf("agent %s: %w", c.ID, err)
 		}
 		if c.Web {
-			if m.page, err = s.page(c, db, tc, l, m.model.Info(ctx).Name, ui); err != nil {
-				return nil, err
+			if m.page, err = s.page(c, db, ingress, l, m.model.Info(ctx).Name, ui); err != nil {
+				return nil, nil, err
 			}
 			m.connectors[web.Platform] = m.page
 		}
+		if err := s.platforms(m, db, ingress, owners); err != nil {
+			return nil, nil, err
+		}
 		out = append(out, m)
 	}
-	return out, nil
+	return out, owners, nil
 }
 
 // model is the configured one, or the offline one where there is none.
@@ -119,13 +125,13 @@ func describe(i agent.ModelInfo) string {
 
 // page makes the web place. A process without the web role still has it, since
 // its workers fetch from it and post to it.
-func (s *service) page(a AgentConfig, db *checkpoints.DB, tc client.Client, l net.Listener, model, ui string) (*web.Place, error) {
+func (s *service) page(a AgentConfig, db *checkpoints.DB, ingress *workflows.Ingress, l net.Listener, model, ui string) (*web.Place, error) {
 	c := web.Config{
 		Agent: a.ID, Pool: db.Pool(), Dir: s.c.Home, Turns: turns{db}, MaxBytes: s.c.Images.MaxBytes,
 		Model: model, TemporalUI: ui, Log: s.log,
 	}
 	if l != nil {
-		c.Listener, c.Home, c.Sink = l, s.c.Home, s.ingress(db, tc)
+		c.Listener, c.Home, c.Sink = l, s.c.Home, ingress
 	}
 	return web.New(c)
 }

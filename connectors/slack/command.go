@@ -1,0 +1,110 @@
+package slack
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"sightline/connectors/chat"
+)
+
+const (
+	commandTimeout = 5 * time.Minute
+	maxResponses   = 5 // that a response URL takes
+)
+
+// slash is a slash command as Slack sends it.
+type slash struct {
+	Command     string `json:"command"`
+	Text        string `json:"text"`
+	User        string `json:"user_id"`
+	Name        string `json:"user_name"`
+	Team        string `json:"team_id"`
+	Channel     string `json:"channel_id"`
+	ResponseURL string `json:"response_url"`
+}
+
+// command is the first of three doors: whoever is not an owner gets one line,
+// and the operators get to know.
+func (b *Bot) command(ctx context.Context, s slash) {
+	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
+	defer cancel()
+	text, err := b.answer(ctx, s)
+	if err != nil {
+		b.log.Warn("a command failed", "command", s.Command, "error", err)
+		text = "That did not work; the operators' log says why."
+	}
+	if err := b.respond(ctx, s.ResponseURL, text); err != nil {
+		b.log.Warn("the answer to a command could not be given", "command", s.Command, "error", err)
+	}
+}
+
+func (b *Bot) answer(ctx context.Context, s slash) (string, error) {
+	self, err := b.me(ctx)
+	if err != nil {
+		return "", err
+	}
+	a := chat.Actor{Platform: Platform, Workspace: s.Team, User: s.User, Name: s.Name, Role: b.role(self, s.Team, s.User, false)}
+	if a.Role != chat.Owner {
+		b.log.Warn("a command of somebody who is no owner was refused", "team", s.Team, "user", s.User, "command", s.Text)
+		return "Only an owner of this agent may give it commands.", nil
+	}
+	if b.c.Commander == nil {
+		return "This agent takes no commands here.", nil
+	}
+	channel := b.facts.canonical(s.Channel)
+	info, err := b.facts.get(ctx, channel, kindAge)
+	if codeOf(err) == "channel_not_found" {
+		info, err = channelInfo{}, nil // a command works where the agent is not
+	}
+	if err != nil {
+		return "", err
+	}
+	c := chat.Command{Agent: b.c.Agent, Actor: a, Place: b.place(self, channel, "", info), Name: "help"}
+	if words := strings.Fields(s.Text); len(words) > 0 {
+		c.Name, c.Args = strings.ToLower(words[0]), words[1:]
+	}
+	return b.c.Commander.Command(ctx, c)
+}
+
+// respond answers to the one who asked, through the URL that Slack gave for
+// it. The token is not sent along.
+func (b *Bot) respond(ctx context.Context, to, text string) error {
+	u, err := url.Parse(to)
+	if err != nil || !b.hosts.response(u) {
+		return errors.New("slack: the response address is not Slack's")
+	}
+	if strings.TrimSpace(text) == "" {
+		text = "Done."
+	}
+	parts := split(inert(text), maxBlock)
+	for _, part := range parts[:min(len(parts), maxResponses)] {
+		body, err := json.Marshal(map[string]any{
+			"response_type": "ephemeral", "text": notice(part), "unfurl_links": false, "unfurl_media": false,
+			"blocks": []map[string]string{{"type": "markdown", "text": part}},
+		})
+		if err != nil {
+			return fmt.Errorf("slack: answer command: %w", err)
+		}
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, u.String(), bytes.NewReader(body))
+		if err != nil {
+			return errors.New("slack: answer command: the request could not be made")
+		}
+		req.Header.Set("Content-Type", "application/json")
+		res, err := b.api.http.Do(req)
+		if err != nil {
+			return fmt.Errorf("slack: answer command: %w", bare(err))
+		}
+		_ = res.Body.Close()
+		if res.StatusCode != http.StatusOK {
+			return fmt.Errorf("slack: answer command: status %d", res.StatusCode)
+		}
+	}
+	return nil
+}

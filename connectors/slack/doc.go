@@ -1,0 +1,35 @@
+// Package slack joins one agent to one Slack workspace.
+//
+// It owns the way in (Socket Mode on two connections, or the signed Events
+// API), the way out (replies in their threads, status, answers to the slash
+// command) and the live questions about places and files. It keeps no rows:
+// events are handed to a Sink, which makes them durable.
+//
+//	socket 1 ─┐                    ┌ lane of channel A ─┐
+//	socket 2 ─┼─▶ parse, merge ──▶ ┼ lane of channel B ─┼─▶ Sink.Deliver ─▶ ack
+//	history  ─┘   the twins        └ ...                ┘
+//
+// An event is acknowledged after its lane has delivered it and never before;
+// what fails is left to Slack's own retry. What was missed in between is read
+// from history when a connection comes back. The slash command is the one
+// exception: Slack wants its acknowledgement within three seconds, and a
+// person can repeat a command.
+//
+// A conversation is a thread: whoever mentions the agent at the top of a
+// channel is answered in the thread below, and the message belongs to it. In
+// a direct message it is the direct message, or its thread.
+//
+// Of slack-go this package takes the sockets and the signatures. The Web API
+// is called by a small client of its own, because slack-go's has no bound on
+// what it reads, fails a whole page for one field, and retries without asking.
+//
+// It refuses whatever it could not establish just now: an audience from facts
+// older than 30 seconds, a file that the message of a grant no longer has, a
+// download from a host that is not Slack's. Names, ID prefixes, stored URLs
+// and declared types decide nothing. The token goes to no other host.
+//
+// On failure: errors for people name no URL; a wrong token ends Run with an
+// AuthError that says which one; missing scopes are logged at start; events
+// that can't be read are acknowledged, logged, and make what is known of
+// their place stale.
+package slack

@@ -1,0 +1,238 @@
+package slack
+
+import (
+	"errors"
+	"io"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"sightline/attachments"
+	"sightline/connectors/chat"
+	"sightline/tests/fakeslack"
+)
+
+func (s *setup) download(f file) (string, error) {
+	var b strings.Builder
+	err := s.Bot.download(s.t.Context(), f, &b)
+	return b.String(), err
+}
+
+// Case 1: 200, octet-stream, and the sign-in page.
+func TestSignInPageIsNoFile(t *testing.T) {
+	s := open(t, nil)
+	f := s.fake.Upload("x.png", "image/png", []byte("png"))
+	page := s.fake.Upload("x.html", "text/html", []byte("<!DOCTYPE html><p>a page</p>"))
+	named := s.fake.Upload("y.png", "image/png", []byte("<!DOCTYPE html><p>a page</p>"))
+	for _, f := range []fakeslack.File{page, named} { // pages that people uploaded
+		if got, err := s.download(file{URLPrivate: f.URLPrivate, Name: f.Name, Size: f.Size}); err != nil || !strings.Contains(got, "a page") {
+			t.Errorf("%s: %q, %v", f.Name, got, err)
+		}
+	}
+	s.fake.SetScopes(fakeslack.Without("files:read")...)
+	got, err := s.download(file{URLPrivate: f.URLPrivate, Name: f.Name, Size: f.Size})
+	if !errors.Is(err, attachments.ErrDenied) || !strings.Contains(err.Error(), "files:read") || strings.Contains(err.Error(), "http") || got != "" {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+func TestDownloadHosts(t *testing.T) {
+	base, _ := url.Parse(defaultAPI)
+	slack := newHosts(base)
+	for u, want := range map[string]bool{
+		"https://files.slack.com/files-pri/T-F/x": true, "https://a.slack-files.com/x": true, "http://files.slack.com/x": false,
+		"https://files.slack.com.example.com/x": false, "https://slack-files.com.example.com/": false, "https://files.slack.com:8443/x": false,
+		"https://slack.com/api/files.info": false, "https://user@files.slack.com/x": false, "https://169.254.169.254/": false, "file:///etc/passwd": false,
+	} {
+		p, err := url.Parse(u)
+		if err != nil || slack.file(p) != want {
+			t.Errorf("%s: want %v", u, want)
+		}
+	}
+	s := open(t, nil)
+	other, err := fakeslack.Start()
+	s.must(err)
+	t.Cleanup(other.Close)
+	f := other.Upload("x", "", []byte("x"))
+	if _, err := s.download(file{URLPrivate: f.URLPrivate, Size: 1}); !errors.Is(err, attachments.ErrDenied) || strings.Contains(err.Error(), "127.0.0.1") || other.Served() != 0 {
+		t.Errorf("another host: %v", err)
+	}
+}
+
+func TestDownloadErrors(t *testing.T) {
+	s := open(t, nil)
+	f := s.fake.Upload("x", "", []byte("x"))
+	for status, want := range map[int]error{404: attachments.ErrGone, 503: attachments.ErrUnreachable, 429: attachments.ErrUnreachable, 403: attachments.ErrDenied, 302: attachments.ErrDenied} {
+		s.fake.Fail("file", fakeslack.Failure{Status: status, Times: 1})
+		if _, err := s.download(file{URLPrivate: f.URLPrivate, Size: 1}); !errors.Is(err, want) || strings.Contains(err.Error(), "http") {
+			t.Errorf("%d: %v", status, err)
+		}
+	}
+}
+
+func (s *setup) ask(src, dst chat.Event) (attachments.Decision, error) {
+	return s.Decide(s.t.Context(), attachments.Question{
+		Agent: agent, Actor: dst.Message.Author, Source: src.Place, Message: src.Message.ID, Destination: dst.Place, Trigger: dst.Message.ID,
+	})
+}
+
+func TestAudience(t *testing.T) {
+	s := open(t, nil).run()
+	send := func(channel string) chat.Event {
+		s.post(fakeslack.Message{Channel: channel, User: "U1", Text: mention("x")})
+		return s.event()
+	}
+	one, two, private, direct := send("C1"), send("C1"), send("CPRIV"), send("D1")
+	for what, c := range map[string]struct {
+		src, dst chat.Event
+		want     bool
+	}{
+		"another thread of the channel": {one, two, true}, "a private channel's elsewhere": {private, one, false},
+		"a direct message's elsewhere": {direct, one, false}, "a public one's in a direct message": {one, direct, false},
+		"a direct message's own": {direct, direct, true},
+	} {
+		if d, err := s.ask(c.src, c.dst); err != nil || d.Allowed() != c.want {
+			t.Errorf("%s: %+v, %v", what, d, err)
+		}
+	}
+	// Case 9: removed, within the 30 seconds that facts are kept.
+	s.must(s.fake.Kick("CPRIV", fakeslack.BotUser))
+	s.settle()
+	if d, err := s.ask(private, private); d.Allowed() || err != nil {
+		t.Errorf("removed: %+v, %v", d, err)
+	}
+	// Ephemeral: the reader is a member, verified now.
+	eph := one
+	eph.Place = chat.NewPlace(agent, Platform, fakeslack.Team, "C1", "", chat.Ephemeral)
+	if d, err := s.ask(one, eph); err != nil || d.Rule != "S2" || !d.Allowed() {
+		t.Errorf("ephemeral: %+v, %v", d, err)
+	}
+	s.must(s.fake.Kick("C1", "U1"))
+	s.settle()
+	if d, err := s.ask(one, eph); err != nil || d.Allowed() {
+		t.Errorf("ephemeral for one who left: %+v, %v", d, err)
+	}
+	// Doubt refuses.
+	s.facts.drop("")
+	s.fake.Fail("conversations.info", fakeslack.Failure{Status: 500, Times: 100})
+	if d, err := s.ask(one, two); d.Allowed() || err == nil {
+		t.Errorf("doubt: %+v, %v", d, err)
+	}
+}
+
+func TestFactsAreYoung(t *testing.T) {
+	now := time.Now()
+	s := open(t, func(c *Config) { c.Now = func() time.Time { return now } }).run()
+	s.post(fakeslack.Message{Channel: "C1", User: "U1", Text: mention("x")})
+	e := s.event()
+	count := func() int { return len(s.fake.Calls("conversations.info")) }
+	if d, err := s.ask(e, e); !d.Allowed() || err != nil {
+		t.Fatalf("%+v, %v", d, err)
+	}
+	n := count()
+	s.fake.ChangeChannel("C1", func(c *fakeslack.Channel) { c.Members = nil }) // and no event comes
+	now = now.Add(factsAge + time.Second)
+	if d, err := s.ask(e, e); d.Allowed() || err != nil || count() != n+1 {
+		t.Errorf("%+v, %v, asked %d times", d, err, count()-n)
+	}
+}
+
+func (s *setup) reply(e chat.Event, key, text string) (chat.Posted, error) {
+	return s.Post(s.t.Context(), chat.Reply{Key: key, Place: e.Place, ReplyTo: e.Message, Text: text})
+}
+
+func TestPostedOnceWhateverHappens(t *testing.T) {
+	s := open(t, nil).run()
+	s.post(fakeslack.Message{Channel: "C1", User: "U1", Text: mention("x")})
+	e := s.event()
+	for name, f := range map[string]fakeslack.Failure{
+		"posted and not said so": {Status: 500, Times: 1, After: true}, "limited": {Status: 429, RetryAfter: 1, Times: 1},
+		"a passing error": {Code: "internal_error", Times: 2},
+	} {
+		s.fake.Fail("chat.postMessage", f)
+		before := len(s.said(e.Place))
+		if p, err := s.reply(e, name, name); err != nil || p.NativeID == "" || len(s.said(e.Place)) != before+1 {
+			t.Errorf("%s: %+v, %v, said %q", name, p, err, s.said(e.Place))
+		}
+	}
+	// Case 36: another process, which remembers nothing, retries.
+	first, err := s.reply(e, "limited", "limited")
+	s.must(err)
+	s.posts = newPosts(10)
+	said := len(s.said(e.Place))
+	if again, err := s.reply(e, "limited", "limited"); err != nil || again != first || len(s.said(e.Place)) != said {
+		t.Errorf("after a restart: %+v, %v", again, err)
+	}
+	for _, c := range s.fake.Calls("chat.postMessage") {
+		if c.Form["unfurl_links"] != "false" || c.Form["unfurl_media"] != "false" || c.Form["thread_ts"] != e.Place.Thread {
+			t.Errorf("posted with %v", c.Form)
+		}
+	}
+}
+
+func TestLongRepliesAndMentions(t *testing.T) {
+	s := open(t, nil).run()
+	s.post(fakeslack.Message{Channel: "D1", User: "U1", Text: "x"})
+	e := s.event()
+	text := "<!channel> @here <@U1>\n```go\n" + strings.Repeat("fmt.Println(\"a line\")\n", 1200) + "```\nend"
+	_, err := s.reply(e, "long", text)
+	s.must(err)
+	said := s.said(e.Place)
+	if len(said) < 3 {
+		t.Fatalf("%d parts", len(said))
+	}
+	for n, part := range said {
+		if strings.Count(part, "```")%2 != 0 || len([]rune(part)) > maxBlock {
+			t.Errorf("part %d: %d characters, %d fences", n, len([]rune(part)), strings.Count(part, "```"))
+		}
+	}
+	for _, c := range s.fake.Calls("chat.postMessage") {
+		if strings.Contains(c.Form["blocks"], "<!channel>") || strings.Contains(c.Form["blocks"], "<@U1>") || strings.Contains(c.Form["blocks"], "@here") || strings.Contains(c.Form["text"], "<!") {
+			t.Errorf("a mention went out: %.100s", c.Form["blocks"])
+		}
+	}
+}
+
+func TestRetryAfterEndsWithTheContext(t *testing.T) {
+	s := open(t, nil).run()
+	s.post(fakeslack.Message{Channel: "D1", User: "U1", Text: "x"})
+	e := s.event()
+	s.fake.Fail("chat.postMessage", fakeslack.Failure{Status: 429, RetryAfter: 30, Times: 9})
+	ctx, cancel := timeout(t, 100*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	if _, err := s.Post(ctx, chat.Reply{Key: "k", Place: e.Place, ReplyTo: e.Message, Text: "x"}); err == nil || time.Since(began) > 5*time.Second {
+		t.Errorf("%v after %v", err, time.Since(began))
+	}
+}
+
+func TestStatus(t *testing.T) {
+	s := open(t, nil).run()
+	s.post(fakeslack.Message{Channel: "C1", User: "U1", Text: mention("x")})
+	e := s.event()
+	for range 20 {
+		s.Progress(t.Context(), chat.Progress{Place: e.Place, Text: "is looking\nat it"})
+	}
+	s.eventually("a status is shown", func() bool { return len(s.fake.Statuses()) == 1 })
+	if f := s.fake.Statuses()[0].Form; f["status"] != "is looking at it" || f["thread_ts"] != e.Place.Thread {
+		t.Errorf("%v", f)
+	}
+}
+
+func FuzzSplit(f *testing.F) {
+	f.Add("a\n```go\ncode\n```\nb", 40)
+	f.Add(strings.Repeat("`", 400)+"\n"+strings.Repeat("x", 3000), 0)
+	f.Add("~~~\n"+strings.Repeat("x", 300), 200)
+	f.Add(strings.Repeat("word ", 100)+"\n```\n\n```\n```", 200)
+	f.Fuzz(func(t *testing.T, text string, max int) {
+		max = 600 + (max&0x7fffffff)%4000
+		for _, p := range split(text, max) {
+			if n := len([]rune(p)); n > max {
+				t.Errorf("a part of %d characters, of at most %d", n, max)
+			}
+		}
+	})
+}
+
+var _ io.Writer = (*logs)(nil)

@@ -1,0 +1,273 @@
+package slack
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"sightline/connectors/chat"
+)
+
+// take looks at one event as it came and puts it in its lane. done is told
+// nil when the event may be acknowledged.
+func (b *Bot) take(ctx context.Context, raw []byte, done func(error)) {
+	var d delivery
+	if err := json.Unmarshal(raw, &d); err != nil {
+		b.unreadable("", "the outer event is not JSON of its kind", err)
+		done(nil)
+		return
+	}
+	if d.Type != "event_callback" {
+		if d.Type == "app_rate_limited" {
+			b.log.Warn("slack holds back events: too many in one hour")
+			b.seen.missed()
+		}
+		done(nil)
+		return
+	}
+	var m message
+	if err := json.Unmarshal(d.Event, &m); err != nil {
+		// One field of an unknown shape must not make Slack send it for ever;
+		// the channel, if that much can be read, is known no longer.
+		var c struct {
+			Channel string `json:"channel"`
+		}
+		_ = json.Unmarshal(d.Event, &c)
+		b.unreadable(c.Channel, "the event has an unknown shape", err)
+		done(nil)
+		return
+	}
+	m.Channel = b.facts.canonical(m.Channel)
+	switch m.Type {
+	case "app_mention":
+		b.posted(ctx, m, kindMention, done)
+	case "message":
+		b.takeMessage(ctx, m, done)
+	case "file_deleted":
+		b.queue.push(ctx, &job{channel: "", m: &m, run: b.fileDeleted}, done)
+	case "channel_id_changed":
+		b.facts.alias(b.facts.canonical(m.OldChannelID), m.NewChannelID)
+		b.facts.drop(m.OldChannelID)
+		done(nil)
+	default:
+		if slices.Contains(changesAudience, m.Type) {
+			b.audienceChanged(d.Event)
+		} else if !slices.Contains(harmless, m.Type) {
+			b.unreadable(m.Channel, "the event is of an unknown kind: "+m.Type, nil)
+		}
+		done(nil)
+	}
+}
+
+// changesAudience are the events after which what is known of a channel is
+// asked again.
+var changesAudience = []string{
+	"member_joined_channel", "member_left_channel", "channel_joined", "channel_left", "group_joined", "group_left",
+	"channel_archive", "channel_unarchive", "group_archive", "group_unarchive", "channel_deleted", "group_deleted",
+	"channel_shared", "channel_unshared", "channel_created", "channel_rename", "group_rename", "channel_history_changed",
+	"group_history_changed", "im_history_changed", "im_created", "im_open", "im_close", "channel_converted_to_private",
+	"team_access_granted", "team_access_revoked", "user_change",
+}
+
+var harmless = []string{
+	"app_home_opened", "assistant_thread_started", "assistant_thread_context_changed", "file_shared", "file_created",
+	"file_change", "file_public", "file_unshared", "reaction_added", "reaction_removed", "pin_added", "pin_removed",
+	"team_join", "tokens_revoked", "app_uninstalled", "message_metadata_posted",
+}
+
+// audienceChanged reads the channel, which some events carry as an ID and
+// others as an object.
+func (b *Bot) audienceChanged(raw []byte) {
+	var c struct {
+		Channel json.RawMessage `json:"channel"`
+	}
+	_ = json.Unmarshal(raw, &c)
+	var id string
+	if json.Unmarshal(c.Channel, &id) != nil {
+		var o struct {
+			ID string `json:"id"`
+		}
+		_ = json.Unmarshal(c.Channel, &o)
+		id = o.ID
+	}
+	b.facts.drop(id) // without one: everything
+}
+
+// unreadable: what it said may have been anything, a deletion or a removal
+// too.
+func (b *Bot) unreadable(channel, what string, err error) {
+	b.log.Warn("an event was acknowledged without being understood", "channel", channel, "what", what, "error", err)
+	b.facts.drop(channel)
+	b.seen.missed()
+}
+
+func (b *Bot) takeMessage(ctx context.Context, m message, done func(error)) {
+	switch m.Subtype {
+	case "", "file_share", "thread_broadcast", "me_message", "bot_message", "file_comment", "file_mention":
+		// Slack has sent messages whose files were beside an inner message.
+		if m.Message != nil && !m.hasFiles() {
+			m.Files, m.Attachments = m.Message.Files, m.Message.Attachments
+		}
+		b.posted(ctx, m, kindMessage, done)
+	case "message_changed":
+		b.queue.push(ctx, &job{channel: m.Channel, m: &m, run: b.changed}, done)
+	case "message_deleted":
+		b.queue.push(ctx, &job{channel: m.Channel, m: &m, run: b.deleted}, done)
+	case "channel_join", "channel_leave", "group_join", "group_leave", "channel_archive", "channel_unarchive",
+		"channel_convert_to_private", "channel_convert_to_public", "group_archive", "group_unarchive":
+		b.facts.drop(m.Channel)
+		done(nil)
+	default:
+		done(nil) // topics, names, pins, reminders: nobody's words to the agent
+	}
+}
+
+// posted queues a message. Its twin, if it comes in time, joins it.
+func (b *Bot) posted(ctx context.Context, m message, kind int, done func(error)) {
+	if m.Channel == "" || m.TS == "" {
+		b.unreadable(m.Channel, "a message without channel or ts", nil)
+		done(nil)
+		return
+	}
+	b.queue.push(ctx, &job{key: messageKey(m.Channel, m.TS), channel: m.Channel, m: &m, kinds: kind, run: b.message}, done)
+}
+
+// changed delivers an edit of a message that the agent knows of.
+func (b *Bot) changed(ctx context.Context, j *job) error {
+	m := j.m.Message
+	if m == nil || m.TS == "" {
+		b.unreadable(j.channel, "an edit without its message", nil)
+		return nil
+	}
+	m.Channel = j.channel
+	if m.Subtype == "tombstone" { // what is left of a message with replies
+		j.m.DeletedTS = m.TS
+		return b.deleted(ctx, j)
+	}
+	self, err := b.me(ctx)
+	if err != nil {
+		return err
+	}
+	if self.wrote(m) {
+		return nil
+	}
+	info, err := b.facts.get(ctx, j.channel, kindAge)
+	if err != nil {
+		return err
+	}
+	old, known := b.seen.get(j.channel, m.TS)
+	if known && old.revision == m.revision() && old.text == m.Text {
+		return nil // a preview of a link was added
+	}
+	places, err := b.placesOf(ctx, self, info, m, old)
+	if err != nil {
+		return err
+	}
+	for _, p := range places {
+		if err := b.deliver(ctx, self, p, info, m, chat.MessageEdited, false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// placesOf are those that a message was delivered in, or else the one where
+// it belongs, if that is any of the agent's.
+func (b *Bot) placesOf(ctx context.Context, self identity, i channelInfo, m *message, old record) ([]chat.Place, error) {
+	var out []chat.Place
+	for _, e := range old.events {
+		out = append(out, e.Place)
+	}
+	if len(out) > 0 {
+		return out, nil
+	}
+	if ok, err := b.belongs(ctx, self, i, m); err != nil || !ok {
+		return nil, err
+	}
+	return []chat.Place{b.placeOf(self, i, m)}, nil
+}
+
+// belongs: a message that is not remembered is the agent's business if it is
+// in a place where the agent is.
+func (b *Bot) belongs(ctx context.Context, self identity, i channelInfo, m *message) (bool, error) {
+	if i.IsIM || self.called(m) {
+		return true, nil
+	}
+	if m.ThreadTS == "" {
+		return false, nil
+	}
+	return b.takesPart(ctx, self, m.Channel, m.ThreadTS, m.TS)
+}
+
+// deleted delivers a deletion, also of a message that has not come yet: it
+// then stays deleted. The ts that counts is the deleted one; the event's own
+// is that of the deletion.
+func (b *Bot) deleted(ctx context.Context, j *job) error {
+	ts, prev := j.m.DeletedTS, j.m.Previous
+	if ts == "" && prev != nil {
+		ts = prev.TS
+	}
+	if ts == "" {
+		b.unreadable(j.channel, "a deletion that names no message", nil)
+		return nil
+	}
+	self, err := b.me(ctx)
+	if err != nil {
+		return err
+	}
+	old, _ := b.seen.get(j.channel, ts)
+	if old.deleted {
+		return nil
+	}
+	gone := &message{Channel: j.channel, TS: ts}
+	if prev != nil {
+		gone.User, gone.BotID, gone.Text, gone.ThreadTS = prev.User, prev.BotID, prev.Text, prev.ThreadTS
+	}
+	if self.wrote(gone) {
+		return nil
+	}
+	info, err := b.facts.get(ctx, j.channel, kindAge)
+	if code := codeOf(err); code == "channel_not_found" {
+		info, err = channelInfo{}, nil // the agent is out; the deletion still counts
+	}
+	if err != nil {
+		return err
+	}
+	places := []chat.Place{b.placeOf(self, info, gone)}
+	if prev != nil || len(old.events) > 0 {
+		if places, err = b.placesOf(ctx, self, info, gone, old); err != nil {
+			return err
+		}
+	}
+	for _, p := range places {
+		if err := b.deliver(ctx, self, p, info, gone, chat.MessageDeleted, false); err != nil {
+			return err
+		}
+	}
+	// Whether it was anybody's business or not: it will not be read any more.
+	old, _ = b.seen.get(j.channel, ts)
+	old.channel, old.ts, old.deleted, old.gone = j.channel, ts, true, true
+	b.seen.keep(old)
+	return nil
+}
+
+// fileDeleted delivers the messages that the file was in, with its state.
+func (b *Bot) fileDeleted(ctx context.Context, j *job) error {
+	for _, r := range b.seen.withFile(j.m.FileID) {
+		for _, e := range r.events {
+			e.Kind = chat.MessageEdited
+			e.Files = slices.Clone(e.Files)
+			for n := range e.Files {
+				if e.Files[n].NativeID == j.m.FileID {
+					e.Files[n].State = chat.FileDeleted
+				}
+			}
+			if err := b.c.Sink.Deliver(ctx, e); err != nil {
+				return err
+			}
+			r = r.with(e)
+		}
+		b.seen.keep(r)
+	}
+	return nil
+}

@@ -1,0 +1,217 @@
+package slack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// AuthError ends Run: asking again would not help.
+type AuthError struct {
+	Token string // "bot" or "app"
+	Code  string // Slack's word
+}
+
+func (e *AuthError) Error() string {
+	if e.Token == "app" {
+		return fmt.Sprintf("slack: the app-level token (xapp-...) is refused: %s; make one with the scope connections:write under Basic Information", e.Code)
+	}
+	return fmt.Sprintf("slack: the bot token (xoxb-...) is refused: %s; install the app again and copy its bot token", e.Code)
+}
+
+var refusals = []string{
+	"invalid_auth", "not_authed", "account_inactive", "token_revoked", "token_expired", "not_allowed_token_type",
+	"org_login_required", "missing_scope", "user_removed_from_team", "team_access_not_granted",
+}
+
+// Run takes events until ctx ends, or until Slack refuses a token for good.
+func (b *Bot) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer b.queue.wg.Wait()
+	defer b.running.Wait()
+	defer cancel()
+	self, err := b.signIn(ctx)
+	if err != nil {
+		return err
+	}
+	for _, s := range missing(self.scopes) {
+		b.log.Warn("the bot token lacks a scope", "scope", s.name, "without", s.without, "fix", "add it under OAuth & Permissions, then install the app again")
+	}
+	if err := b.resume(ctx); err != nil {
+		return err
+	}
+	if b.c.EventsListener != nil {
+		return b.serve(ctx)
+	}
+	return b.sockets(ctx)
+}
+
+// signIn waits for a Slack that can't be reached.
+func (b *Bot) signIn(ctx context.Context) (identity, error) {
+	for pause := b.redial; ; pause = min(2*pause, time.Minute) {
+		self, err := b.me(ctx)
+		if err == nil {
+			return self, nil
+		}
+		if code := codeOf(err); slices.Contains(refusals, code) {
+			return identity{}, &AuthError{Token: "bot", Code: code}
+		}
+		if ctx.Err() != nil {
+			return identity{}, ctx.Err()
+		}
+		b.log.Warn("slack can't be reached; it is tried again", "error", err)
+		if err := sleep(ctx, pause); err != nil {
+			return identity{}, err
+		}
+	}
+}
+
+// resume learns from the store how far an earlier process came.
+func (b *Bot) resume(ctx context.Context) error {
+	if b.c.Marks == nil {
+		return nil
+	}
+	list, err := b.c.Marks(ctx)
+	if err != nil {
+		return fmt.Errorf("slack: learn how far events were taken: %w", err)
+	}
+	for _, m := range list {
+		if m.Channel == "" || m.TS == "" {
+			continue
+		}
+		b.seen.mark(m.Channel, m.TS)
+		if m.Thread != "" {
+			b.threads.update(m.Channel, m.Thread, func(s *threadState) {
+				s.known, s.part, s.last = true, true, max(s.last, m.TS)
+			})
+		}
+	}
+	return nil
+}
+
+const (
+	maxChannels = 50 // that are read after a gap, each within maxPages
+	maxThreads  = 50
+)
+
+// backfill reads what was said since the last message that was taken. What
+// was taken already is known, so it starts a little before.
+func (b *Bot) backfill(ctx context.Context) {
+	b.filling.Lock()
+	defer b.filling.Unlock()
+	before := func(ts string) string { return unstamp(stamp(ts).Add(-b.readDelay)) }
+	take := func(channel string, list []message, err error) {
+		if err != nil {
+			if ctx.Err() == nil {
+				b.log.Warn("messages may have been missed: a channel can't be read", "channel", channel, "error", err)
+			}
+			return
+		}
+		for n := range list {
+			m := &list[n]
+			m.Channel = channel
+			switch m.Subtype {
+			case "", "file_share", "thread_broadcast", "me_message", "bot_message":
+				b.queue.push(ctx, &job{key: messageKey(channel, m.TS), channel: channel, m: m, kinds: kindMessage, whole: true, run: b.message}, func(err error) {
+					if err != nil && !errors.Is(err, context.Canceled) {
+						b.log.Warn("a missed message could not be delivered", "channel", channel, "error", err)
+					}
+				})
+			}
+		}
+	}
+	n := 0
+	for channel, ts := range b.seen.marked() {
+		if n++; n > maxChannels {
+			b.log.Warn("messages may have been missed: there are too many channels to read again")
+			break
+		}
+		list, err := b.history(ctx, channel, before(ts), false)
+		take(channel, list, err)
+	}
+	for _, t := range b.threads.mine(maxThreads) {
+		if t.last == "" {
+			t.last = t.thread
+		}
+		list, err := b.replies(ctx, t.channel, t.thread, before(t.last), false)
+		take(t.channel, list, err)
+	}
+}
+
+type scope struct{ name, without string }
+
+var scopes = []scope{
+	{"app_mentions:read", "mentions are not heard"},
+	{"channels:history", "messages of public channels can't be read"}, {"channels:read", "public channels can't be looked up"},
+	{"groups:history", "messages of private channels can't be read"}, {"groups:read", "private channels can't be looked up"},
+	{"im:history", "direct messages can't be read"}, {"im:read", "direct messages can't be looked up"},
+	{"mpim:history", "group direct messages can't be read"}, {"mpim:read", "group direct messages can't be looked up"},
+	{"users:read", "people have no names"}, {"files:read", "no picture or document can be opened"},
+	{"chat:write", "nothing can be answered"}, {"commands", "the slash command is not heard"},
+}
+
+// missing compares with the header that comes with every answer. Without the
+// header nothing is known to be missing.
+func missing(have string) (out []scope) {
+	if have == "" {
+		return nil
+	}
+	list := strings.FieldsFunc(have, func(r rune) bool { return r == ',' || r == ' ' })
+	for _, s := range scopes {
+		if !slices.Contains(list, s.name) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// Finding is one thing that was checked.
+type Finding struct {
+	Name string
+	OK   bool
+	Text string // what is so
+	Fix  string // one sentence, if it is not OK
+}
+
+// Check asks Slack what a newcomer may have left out.
+func (b *Bot) Check(ctx context.Context) []Finding {
+	var out []Finding
+	self, err := b.me(ctx)
+	switch code := codeOf(err); {
+	case err == nil:
+		out = append(out, Finding{Name: "bot token", OK: true, Text: "the bot is user " + self.User + " of team " + self.Team})
+	case slices.Contains(refusals, code):
+		return append(out, Finding{Name: "bot token", Text: "Slack refuses it: " + code, Fix: "Install the app to the workspace again and copy its bot token (xoxb-...)."})
+	default:
+		return append(out, Finding{Name: "reachability", Text: err.Error(), Fix: "Make sure that this machine reaches Slack's Web API."})
+	}
+	lack := missing(self.scopes)
+	for _, s := range lack {
+		out = append(out, Finding{Name: "scope " + s.name, Text: "it is missing: " + s.without, Fix: "Add " + s.name + " under OAuth & Permissions, then install the app again."})
+	}
+	switch {
+	case self.scopes == "":
+		out = append(out, Finding{Name: "scopes", Text: "Slack does not say which the token has", Fix: "Compare the app's scopes with those of the README."})
+	case len(lack) == 0:
+		out = append(out, Finding{Name: "scopes", OK: true, Text: "all that are needed"})
+	}
+	if len(b.owners) == 0 {
+		out = append(out, Finding{Name: "owners", Text: "nobody may give commands", Fix: "Name an owner as TEAM/USER, for instance " + self.Team + "/U0123456789."})
+	}
+	if b.c.EventsListener != nil {
+		return append(out, Finding{Name: "events", OK: true, Text: "signed requests on " + b.c.EventsListener.Addr().String()})
+	}
+	_, err = b.api.retry(ctx, b.c.AppToken, "apps.connections.open", nil, nil, true)
+	switch code := codeOf(err); {
+	case err == nil:
+		out = append(out, Finding{Name: "socket mode", OK: true, Text: "a connection may be opened"})
+	case slices.Contains(refusals, code):
+		out = append(out, Finding{Name: "app token", Text: "Slack refuses it: " + code, Fix: "Make an app-level token (xapp-...) with the scope connections:write under Basic Information."})
+	default:
+		out = append(out, Finding{Name: "socket mode", Text: err.Error(), Fix: "Switch Socket Mode on in the app's settings."})
+	}
+	return out
+}

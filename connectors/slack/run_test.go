@@ -1,0 +1,205 @@
+package slack
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"sightline/connectors/chat"
+	"sightline/tests/fakeslack"
+)
+
+func timeout(t *testing.T, d time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(t.Context(), d)
+}
+
+func TestWrongTokensEndRun(t *testing.T) {
+	for token, change := range map[string]func(*Config){
+		"bot": func(c *Config) { c.BotToken = "xoxb-wrong" }, "app": func(c *Config) { c.AppToken = "xapp-wrong" },
+	} {
+		s := open(t, change)
+		ctx, cancel := timeout(t, 10*time.Second)
+		defer cancel()
+		var a *AuthError
+		if err := s.Run(ctx); !errors.As(err, &a) || a.Token != token || strings.Contains(err.Error(), "wrong") {
+			t.Errorf("%s: %v", token, err)
+		}
+	}
+	// slack-go takes this one for a passing failure.
+	s := open(t, func(c *Config) { c.AppToken = fakeslack.BotToken })
+	ctx, cancel := timeout(t, 10*time.Second)
+	defer cancel()
+	var a *AuthError
+	if err := s.Run(ctx); !errors.As(err, &a) || a.Token != "app" || a.Code != "not_allowed_token_type" {
+		t.Errorf("a bot token for the app's: %v", err)
+	}
+}
+
+// Case 2.
+func TestMissingScopesAreSaidAtStart(t *testing.T) {
+	s := open(t, nil, func(f *fakeslack.Server) { f.SetScopes(fakeslack.Without("files:read")...) }).run()
+	if l := s.log.String(); !strings.Contains(l, "scope=files:read") || strings.Contains(l, "scope=chat:write") {
+		t.Errorf("log: %s", l)
+	}
+	var found bool
+	for _, f := range s.Check(t.Context()) {
+		found = found || f.Name == "scope files:read" && !f.OK && f.Fix != ""
+		if f.OK == (f.Fix != "") {
+			t.Errorf("%+v", f)
+		}
+	}
+	if !found {
+		t.Error("the missing scope is not found")
+	}
+}
+
+func TestMissedMessagesAreReadFromHistory(t *testing.T) {
+	s := open(t, nil).run()
+	s.eventually("both sockets are open", func() bool { return s.fake.Hellos() == 2 })
+	root := s.post(fakeslack.Message{Channel: "C1", User: "U1", Text: mention("one")})
+	e := s.event()
+	epoch := s.facts.epoch("C1")
+	s.fake.Lose(true)
+	missed := map[string]bool{
+		s.post(fakeslack.Message{Channel: "C1", User: "U1", Text: mention("two"), Files: []fakeslack.File{s.fake.Upload("x", "", []byte("x"))}}).TS: true,
+		s.post(fakeslack.Message{Channel: "C1", User: "U2", Text: "three", ThreadTS: root.TS}).TS:                                                   true,
+	}
+	s.fake.Lose(false)
+	s.fake.DropSockets()
+	for range 2 {
+		e := s.event()
+		if !missed[e.Message.NativeID] {
+			t.Errorf("%+v", e)
+		}
+		delete(missed, e.Message.NativeID)
+	}
+	s.quiet()
+	if s.facts.epoch("C1") <= epoch || s.seen.current(0) {
+		t.Error("what was known before the gap still holds")
+	}
+	// Deleted during the gap: it is read again before it is allowed.
+	_, err := s.fake.Remove("C1", root.TS)
+	s.must(err)
+	if d, err := s.ask(e, e); d.Allowed() {
+		t.Errorf("%+v, %v", d, err)
+	}
+}
+
+func TestMarksOfAnEarlierProcess(t *testing.T) {
+	var mark Mark
+	s := open(t, func(c *Config) { c.Marks = func(context.Context) ([]Mark, error) { return []Mark{mark}, nil } })
+	old := s.fake.Store(fakeslack.Message{Channel: "C1", User: "U1", Text: mention("taken")})
+	s.readDelay = 0
+	mark = Mark{Channel: "C1", Thread: old.TS, TS: old.TS}
+	m := s.fake.Store(fakeslack.Message{Channel: "C1", User: "U1", Text: mention("while it was down")})
+	s.run()
+	got := map[string]bool{}
+	for range 2 { // the last one taken comes again: the store knows it
+		got[s.event().Message.NativeID] = true
+	}
+	if !got[m.TS] || !got[old.TS] {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestDisconnectLosesNothing(t *testing.T) {
+	s := open(t, nil).run()
+	s.fake.RetryEvery(100 * time.Millisecond)
+	for n := range 10 {
+		if n%3 == 0 {
+			s.fake.Disconnect()
+		}
+		m := s.post(fakeslack.Message{Channel: "D1", User: "U1", Text: "x"})
+		if e := s.event(); e.Message.NativeID != m.TS {
+			t.Errorf("%+v", e)
+		}
+	}
+	s.quiet()
+}
+
+type commander chan chat.Command
+
+func (c commander) Command(_ context.Context, cmd chat.Command) (string, error) {
+	c <- cmd
+	return "all is **well** <!here>", nil
+}
+
+func TestCommands(t *testing.T) {
+	for _, mode := range []string{"sockets", "requests"} {
+		t.Run(mode, func(t *testing.T) {
+			c := make(commander, 1)
+			s := open(t, func(cfg *Config) {
+				cfg.Commander = c
+				if mode == "requests" {
+					l, err := net.Listen("tcp", "127.0.0.1:0")
+					if err != nil {
+						t.Fatal(err)
+					}
+					cfg.EventsListener, cfg.SigningSecret = l, fakeslack.SigningSecret
+				}
+			}).run()
+			if l := s.c.EventsListener; l != nil {
+				s.fake.EventsTo("http://" + l.Addr().String() + "/")
+			}
+			s.must(s.fake.Slash(fakeslack.Team, "U1", "C1", "Trail att_x  more"))
+			s.eventually("an answer", func() bool { return len(s.fake.Responses()) == 1 })
+			cmd := <-c
+			if cmd.Name != "trail" || strings.Join(cmd.Args, ",") != "att_x,more" || cmd.Actor.Role != chat.Owner || cmd.Place.Channel != "C1" || cmd.Agent != agent {
+				t.Errorf("%+v", cmd)
+			}
+			r := s.fake.Responses()[0]
+			if r["response_type"] != "ephemeral" || r["authorization"] != "" || !strings.Contains(r["text"].(string), "all is") {
+				t.Errorf("%v", r)
+			}
+			// The owner's id in another team is somebody else.
+			for n, who := range [][2]string{{fakeslack.Team, "U2"}, {"T9", "U1"}} {
+				s.must(s.fake.Slash(who[0], who[1], "C1", "status"))
+				s.eventually("a refusal", func() bool { return len(s.fake.Responses()) == n+2 })
+			}
+			if len(c) > 0 || strings.Count(s.log.String(), "no owner") != 2 {
+				t.Errorf("log: %s", s.log)
+			}
+		})
+	}
+}
+
+func TestSignedRequests(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, func(c *Config) { c.EventsListener, c.SigningSecret, c.AppToken = l, fakeslack.SigningSecret, "" }).run()
+	to := "http://" + l.Addr().String() + "/"
+	s.fake.EventsTo(to)
+	m := s.fake.Store(fakeslack.Message{Channel: "D1", User: "U1", Text: "hi"})
+	event := s.fake.EventsOf(m)[0]
+	body := s.fake.Payload(event, "Ev1")
+	for what, send := range map[string]func() (int, string, error){
+		"another secret": func() (int, string, error) {
+			return s.fake.Request(to, "application/json", body, "wrong", time.Now())
+		},
+		"an old request": func() (int, string, error) {
+			return s.fake.Request(to, "application/json", body, fakeslack.SigningSecret, time.Now().Add(-time.Hour))
+		},
+	} {
+		if status, _, err := send(); err != nil || status != 401 {
+			t.Errorf("%s: %d, %v", what, status, err)
+		}
+	}
+	if status, answer, err := s.fake.Request(to, "application/json", []byte(`{"type":"url_verification","challenge":"abc"}`), fakeslack.SigningSecret, time.Now()); status != 200 || answer != "abc" || err != nil {
+		t.Errorf("challenge: %d %q %v", status, answer, err)
+	}
+	s.sink.failing(1)
+	if err := s.fake.Emit(event); err == nil {
+		t.Error("acknowledged, and not durable")
+	}
+	s.must(s.fake.Emit(event))
+	if e := s.event(); e.Message.NativeID != m.TS {
+		t.Errorf("%+v", e)
+	}
+	s.must(s.fake.Emit(event))
+	s.quiet()
+}

@@ -1,0 +1,158 @@
+package slack
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"log"
+	"slices"
+	"time"
+
+	slackgo "github.com/slack-go/slack"
+	"github.com/slack-go/slack/socketmode"
+)
+
+const (
+	sockets     = 2 // Slack closes a connection before another is open: one of two stays
+	maxFrame    = 4 << 20
+	ackTimeout  = 5 * time.Second
+	longestWait = 10 * time.Second // between two tries to connect; slack-go's grows to five minutes
+)
+
+// sockets keeps the connections. The first refusal of the token ends all.
+func (b *Bot) sockets(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	for range sockets {
+		b.running.Go(func() { cancel(b.socket(ctx)) })
+	}
+	<-ctx.Done()
+	b.running.Wait()
+	return context.Cause(ctx)
+}
+
+// socket is one of them, over all its connections.
+func (b *Bot) socket(ctx context.Context) error {
+	hellos := 0
+	for {
+		wait, err := b.session(ctx, &hellos)
+		if err != nil {
+			return err
+		}
+		if err := sleep(ctx, wait); err != nil {
+			return err
+		}
+	}
+}
+
+// session is one life of slack-go's client, which connects again by itself
+// for as long as it does so soon enough.
+func (b *Bot) session(ctx context.Context, hellos *int) (wait time.Duration, err error) {
+	api := slackgo.New(b.c.BotToken, slackgo.OptionAppLevelToken(b.c.AppToken), slackgo.OptionAPIURL(b.c.APIURL),
+		slackgo.OptionHTTPClient(plainClient(callTimeout)))
+	s := socketmode.New(api, socketmode.OptionReadLimit(maxFrame), socketmode.OptionLog(log.New(io.Discard, "", 0)))
+	sctx, cancel := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- s.RunContext(sctx) }()
+	defer func() {
+		cancel()
+		if !done(ended) {
+			<-ended
+		}
+	}()
+	for {
+		select {
+		case err := <-ended:
+			ended <- nil
+			if ctx.Err() != nil {
+				return 0, ctx.Err()
+			}
+			if slices.Contains(refusals, err.Error()) {
+				return 0, &AuthError{Token: "app", Code: err.Error()}
+			}
+			return b.redial, nil
+		case e := <-s.Events:
+			switch e.Type {
+			case socketmode.EventTypeConnectionError:
+				c, ok := e.Data.(*slackgo.ConnectionErrorEvent)
+				if !ok {
+					continue
+				}
+				// slack-go takes some refusals for passing ones.
+				if code := c.ErrorObj.Error(); slices.Contains(refusals, code) {
+					return 0, &AuthError{Token: "app", Code: code}
+				}
+				b.log.Warn("no connection to slack; it is tried again", "error", bare(c.ErrorObj), "in", c.Backoff)
+				if _, limited := c.ErrorObj.(*slackgo.RateLimitedError); limited {
+					continue
+				}
+				if c.Backoff > longestWait {
+					return longestWait, nil
+				}
+			case socketmode.EventTypeHello:
+				*hellos++
+				b.connected(ctx, *hellos > 1)
+			default:
+				b.envelope(ctx, sctx, s, e)
+			}
+		}
+	}
+}
+
+// done reports whether the run has ended and been told of.
+func done(ended chan error) bool { return len(ended) > 0 }
+
+// connected: after a gap nothing that was known of places holds.
+func (b *Bot) connected(ctx context.Context, again bool) {
+	first := false
+	b.readyOnce.Do(func() { close(b.ready); first = true })
+	if again {
+		b.facts.drop("")
+		b.seen.missed()
+	}
+	if again || first && b.c.Marks != nil {
+		b.running.Go(func() { b.backfill(ctx) })
+	}
+}
+
+// envelope reads the envelope as it came: slack-go's own reading of a payload
+// loses files, and refuses what it does not know without acknowledging it.
+func (b *Bot) envelope(ctx, session context.Context, s *socketmode.Client, e socketmode.Event) {
+	req := e.Request
+	if bad, ok := e.Data.(*socketmode.ErrorBadMessage); ok {
+		req = &socketmode.Request{}
+		if err := json.Unmarshal(bad.Message, req); err != nil {
+			b.unreadable("", "a frame of the socket is no envelope", err)
+			return
+		}
+	}
+	if req == nil || req.EnvelopeID == "" {
+		return
+	}
+	// An acknowledgement carries nothing: Slack drops those of 20 KB.
+	ack := func(err error) {
+		if err == nil {
+			// A connection that is down must not hold up a lane.
+			actx, cancel := context.WithTimeout(session, ackTimeout)
+			defer cancel()
+			err = s.AckCtx(actx, req.EnvelopeID, nil)
+		}
+		if err != nil && ctx.Err() == nil {
+			b.log.Warn("an event is not acknowledged; slack sends it again", "error", err)
+		}
+	}
+	switch req.Type {
+	case socketmode.RequestTypeEventsAPI:
+		b.take(ctx, req.Payload, ack)
+	case socketmode.RequestTypeSlashCommands:
+		ack(nil)
+		var c slash
+		if err := json.Unmarshal(req.Payload, &c); err != nil {
+			b.log.Warn("a command can't be read", "error", err)
+			return
+		}
+		b.running.Go(func() { b.command(ctx, c) })
+	default:
+		ack(nil) // nothing this app posts can be clicked
+	}
+}

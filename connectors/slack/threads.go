@@ -1,0 +1,194 @@
+package slack
+
+import (
+	"cmp"
+	"context"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"sightline/connectors/chat"
+)
+
+const (
+	pageSize  = 200
+	maxPages  = 5
+	loopLimit = 5 // answers in a row to other bots, with no person in between
+)
+
+// threadState is what is remembered of one thread.
+type threadState struct {
+	known     bool // whether the agent takes part has been looked up
+	part      bool
+	inventory bool // earlier replies were delivered
+	last      string
+	bots      int // answered bot messages since a person last spoke
+}
+
+// threads is a bounded memory; what falls out is looked up again.
+type threads struct {
+	max   int
+	mu    sync.Mutex
+	m     map[string]threadState
+	order []string
+}
+
+func newThreads(max int) *threads { return &threads{max: max, m: map[string]threadState{}} }
+
+func (t *threads) get(channel, ts string) threadState {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.m[messageKey(channel, ts)]
+}
+
+func (t *threads) update(channel, ts string, f func(*threadState)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	k := messageKey(channel, ts)
+	s, ok := t.m[k]
+	if !ok {
+		t.order = append(t.order, k)
+	}
+	f(&s)
+	t.m[k] = s
+	for len(t.order) > t.max {
+		delete(t.m, t.order[0])
+		t.order = t.order[1:]
+	}
+}
+
+func (t *threads) join(channel, ts string) {
+	t.update(channel, ts, func(s *threadState) { s.known, s.part = true, true })
+}
+
+// mine are the threads that the agent takes part in, those with the newest
+// replies first.
+func (t *threads) mine(limit int) (out []struct{ channel, thread, last string }) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for k, s := range t.m {
+		if !s.part {
+			continue
+		}
+		c, ts, _ := strings.Cut(k, "/")
+		out = append(out, struct{ channel, thread, last string }{c, ts, s.last})
+	}
+	slices.SortFunc(out, func(a, b struct{ channel, thread, last string }) int { return cmp.Compare(b.last, a.last) })
+	return out[:min(limit, len(out))]
+}
+
+// answersBot counts an answer to another bot, and says whether there may be
+// one. Two bots that answer each other would not stop by themselves.
+func (t *threads) answersBot(channel, ts string, bot bool) (ok bool) {
+	t.update(channel, ts, func(s *threadState) {
+		if !bot {
+			s.bots = 0
+			ok = true
+			return
+		}
+		if ok = s.bots < loopLimit; ok {
+			s.bots++
+		}
+	})
+	return ok
+}
+
+// replies reads a thread from oldest on, its first message included. Slack
+// answers with the first message whatever the bounds are.
+func (b *Bot) replies(ctx context.Context, channel, thread, oldest string, meta bool) ([]message, error) {
+	in := url.Values{
+		"channel": {b.facts.present(channel)}, "ts": {thread}, "limit": {strconv.Itoa(pageSize)},
+	}
+	return b.pages(ctx, "conversations.replies", in, oldest, meta)
+}
+
+func (b *Bot) history(ctx context.Context, channel, oldest string, meta bool) ([]message, error) {
+	in := url.Values{"channel": {b.facts.present(channel)}, "limit": {strconv.Itoa(pageSize)}}
+	return b.pages(ctx, "conversations.history", in, oldest, meta)
+}
+
+// pages reads at most maxPages and answers in the order of time.
+func (b *Bot) pages(ctx context.Context, method string, in url.Values, oldest string, meta bool) ([]message, error) {
+	if oldest != "" {
+		in.Set("oldest", oldest)
+		in.Set("inclusive", "true")
+	}
+	if meta {
+		in.Set("include_all_metadata", "true")
+	}
+	var all []message
+	for range maxPages {
+		var a struct {
+			Messages []message `json:"messages"`
+			Next     struct {
+				Cursor string `json:"next_cursor"`
+			} `json:"response_metadata"`
+		}
+		if _, err := b.api.call(ctx, method, in, &a); err != nil {
+			return nil, err
+		}
+		all = append(all, a.Messages...)
+		if a.Next.Cursor == "" {
+			break
+		}
+		in.Set("cursor", a.Next.Cursor)
+	}
+	slices.SortStableFunc(all, func(x, y message) int { return cmp.Compare(x.TS, y.TS) })
+	return slices.CompactFunc(all, func(x, y message) bool { return x.TS == y.TS }), nil
+}
+
+// takesPart: the agent has spoken in the thread or was called there, before
+// the given ts. It is asked of Slack once per thread.
+func (b *Bot) takesPart(ctx context.Context, self identity, channel, thread, before string) (bool, error) {
+	if s := b.threads.get(channel, thread); s.known {
+		return s.part, nil
+	}
+	list, err := b.replies(ctx, channel, thread, "", false)
+	switch codeOf(err) {
+	case "thread_not_found", "missing_scope", "channel_not_found", "not_in_channel":
+		b.log.Warn("a thread can't be read, so it is left alone", "channel", channel, "error", err)
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	part := slices.ContainsFunc(list, func(m message) bool { return m.TS < before && (self.wrote(&m) || self.called(&m)) })
+	b.threads.update(channel, thread, func(s *threadState) { s.known, s.part = true, s.part || part })
+	return part, nil
+}
+
+// takeInventory delivers, silently, the files of what was said in a thread
+// before the agent was called.
+func (b *Bot) takeInventory(ctx context.Context, self identity, p chat.Place, i channelInfo, before string) error {
+	if b.threads.get(p.Channel, p.Thread).inventory {
+		return nil
+	}
+	list, err := b.replies(ctx, p.Channel, p.Thread, "", false)
+	switch code := codeOf(err); {
+	case code == "missing_scope", code == "thread_not_found":
+		b.log.Warn("the earlier messages of a thread can't be read", "channel", p.Channel, "error", err)
+		return nil
+	case err != nil:
+		return err
+	}
+	for n := range list {
+		m := &list[n]
+		m.Channel = p.Channel
+		if m.TS >= before || !m.hasFiles() || self.wrote(m) {
+			continue
+		}
+		if err := b.deliver(ctx, self, p, i, m, chat.MessagePosted, true); err != nil {
+			return err
+		}
+	}
+	b.threads.update(p.Channel, p.Thread, func(s *threadState) { s.inventory = true })
+	return nil
+}
+
+func (s identity) wrote(m *message) bool {
+	return m.User != "" && m.User == s.User || m.BotID != "" && m.BotID == s.Bot
+}
+
+func (s identity) called(m *message) bool { return strings.Contains(m.Text, "<@"+s.User) }

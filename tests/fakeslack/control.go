@@ -1,0 +1,269 @@
+package fakeslack
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// AddChannel opens a conversation. The bot is in it if it is among the
+// members.
+func (s *Server) AddChannel(c Channel) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c.IsMember = slices.Contains(c.Members, BotUser)
+	s.channels[c.ID] = &c
+}
+
+// ChangeChannel changes flags or members, without an event.
+func (s *Server) ChangeChannel(id string, f func(*Channel)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.channels[s.present(id)]
+	f(c)
+	c.IsMember = slices.Contains(c.Members, BotUser)
+}
+
+// Kick removes a member and says so.
+func (s *Server) Kick(channel, user string) error {
+	s.ChangeChannel(channel, func(c *Channel) {
+		c.Members = slices.DeleteFunc(c.Members, func(u string) bool { return u == user })
+	})
+	return s.Emit(map[string]any{"type": "member_left_channel", "user": user, "channel": channel, "team": Team})
+}
+
+// Share gives a channel another ID, as it happens when it is shared. The old
+// one goes on resolving.
+func (s *Server) Share(old, id string) error {
+	s.mu.Lock()
+	c := s.channels[old]
+	delete(s.channels, old)
+	c.ID, c.IsExtShared = id, true
+	s.channels[id], s.messages[id], s.moved[old] = c, s.messages[old], id
+	delete(s.messages, old)
+	s.mu.Unlock()
+	return s.Emit(map[string]any{"type": "channel_id_changed", "old_channel_id": old, "new_channel_id": id})
+}
+
+// AddUser adds a person or a bot.
+func (s *Server) AddUser(u User) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.users[u.ID] = u
+}
+
+// SetScopes replaces the bot token's.
+func (s *Server) SetScopes(scopes ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.scopes = scopes
+}
+
+// Without is Scopes but one.
+func Without(scope string) []string {
+	return slices.DeleteFunc(Scopes(), func(s string) bool { return s == scope })
+}
+
+// Upload puts a file on the host. It is in no message yet.
+func (s *Server) Upload(name, mimetype string, data []byte) File {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f := File{ID: s.id("F"), Name: name, Title: name, Mimetype: mimetype, Mode: "hosted", Size: int64(len(data)), Data: data}
+	f.URLPrivate = s.origin() + "/files-pri/" + Team + "-" + f.ID + "/" + f.ID
+	s.files[f.ID] = &f
+	return f
+}
+
+// PutFile replaces what files.info and the host say of a file.
+func (s *Server) PutFile(f File) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.files[f.ID] = &f
+}
+
+// Store posts without an event. Its ts is the server's next.
+func (s *Server) Store(m Message) Message {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.store(m)
+}
+
+func (s *Server) store(m Message) Message {
+	m.Type, m.Channel, m.TS = "message", s.present(m.Channel), s.tick()
+	if m.Team == "" {
+		m.Team = Team
+	}
+	if m.ThreadTS != "" {
+		if n := s.find(m.Channel, m.ThreadTS); n >= 0 {
+			root := &s.messages[m.Channel][n]
+			root.ThreadTS, m.ParentUser = root.TS, root.User
+		}
+	}
+	if len(m.Files) > 0 && m.Subtype == "" {
+		m.Subtype = "file_share"
+	}
+	s.messages[m.Channel] = append(s.messages[m.Channel], m)
+	return m
+}
+
+// Post posts, and sends the events that Slack sends: message, and app_mention
+// where the bot is called in a channel.
+func (s *Server) Post(m Message) (Message, error) {
+	m = s.Store(m)
+	for _, e := range s.EventsOf(m) {
+		if err := s.Emit(e); err != nil {
+			return m, err
+		}
+	}
+	return m, nil
+}
+
+// EventsOf are the events of a posted message; message first.
+func (s *Server) EventsOf(m Message) []map[string]any {
+	s.mu.Lock()
+	c := s.channels[m.Channel]
+	s.mu.Unlock()
+	kind := map[bool]string{true: "group", false: "channel"}[c.IsPrivate]
+	if c.IsIM {
+		kind = "im"
+	} else if c.IsMPIM {
+		kind = "mpim"
+	}
+	e := s.object(m)
+	e["channel"], e["event_ts"], e["channel_type"] = m.Channel, m.TS, kind
+	out := []map[string]any{e}
+	if strings.Contains(m.Text, "<@"+BotUser+">") && !c.IsIM {
+		a := s.object(m)
+		a["type"], a["channel"], a["event_ts"] = "app_mention", m.Channel, m.TS
+		delete(a, "subtype")
+		out = append(out, a)
+	}
+	return out
+}
+
+func (s *Server) object(m Message) map[string]any {
+	b, err := json.Marshal(m)
+	if err != nil {
+		panic("fakeslack: " + err.Error()) // the type is our own
+	}
+	var o map[string]any
+	if err := json.Unmarshal(b, &o); err != nil {
+		panic("fakeslack: " + err.Error())
+	}
+	return o
+}
+
+// Edit changes a message and says so.
+func (s *Server) Edit(channel, ts string, f func(*Message)) error {
+	s.mu.Lock()
+	n := s.find(channel, ts)
+	if n < 0 {
+		s.mu.Unlock()
+		return fmt.Errorf("fakeslack: no message %s", ts)
+	}
+	m := &s.messages[channel][n]
+	before := s.object(*m)
+	f(m)
+	m.Edited = map[string]any{"user": m.User, "ts": s.tick()}
+	e := map[string]any{
+		"type": "message", "subtype": "message_changed", "hidden": true, "channel": channel, "ts": s.tick(), "event_ts": s.tick(),
+		"message": s.object(*m), "previous_message": before,
+	}
+	s.mu.Unlock()
+	return s.Emit(e)
+}
+
+// Remove deletes a message without an event.
+func (s *Server) Remove(channel, ts string) (deletion map[string]any, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.find(channel, ts)
+	if n < 0 {
+		return nil, fmt.Errorf("fakeslack: no message %s", ts)
+	}
+	before := s.object(s.messages[channel][n])
+	s.messages[channel] = slices.Delete(s.messages[channel], n, n+1)
+	return map[string]any{
+		"type": "message", "subtype": "message_deleted", "hidden": true, "channel": channel, "ts": s.tick(), "event_ts": s.tick(),
+		"deleted_ts": ts, "previous_message": before,
+	}, nil
+}
+
+// Delete deletes a message and says so.
+func (s *Server) Delete(channel, ts string) error {
+	e, err := s.Remove(channel, ts)
+	if err != nil {
+		return err
+	}
+	return s.Emit(e)
+}
+
+// DeleteFile leaves a tombstone in every message, and says that it is gone.
+func (s *Server) DeleteFile(id string) error {
+	s.mu.Lock()
+	s.files[id] = &File{ID: id, Mode: "tombstone"}
+	for _, list := range s.messages {
+		for n := range list {
+			for k := range list[n].Files {
+				if list[n].Files[k].ID == id {
+					list[n].Files[k] = File{ID: id, Mode: "tombstone"}
+				}
+			}
+		}
+	}
+	s.mu.Unlock()
+	return s.Emit(map[string]any{"type": "file_deleted", "file_id": id})
+}
+
+// HideFor keeps a message out of the next n lookups.
+func (s *Server) HideFor(ts string, n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hidden[ts] = n
+}
+
+// Fail makes a method fail.
+func (s *Server) Fail(method string, f Failure) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failures[method] = &f
+}
+
+// Calls are those of one method so far.
+func (s *Server) Calls(method string) (out []Call) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.calls {
+		if c.Method == method {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// Messages are what a channel or, with a ts, one of its threads has now.
+func (s *Server) Messages(channel, thread string) (out []Message) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, m := range s.messages[s.present(channel)] {
+		if thread == "" || m.TS == thread || m.ThreadTS == thread {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// Served counts the bytes that the file host gave away.
+func (s *Server) Served() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.served
+}
+
+// Responses are what came to the response URLs of commands.
+func (s *Server) Responses() []map[string]any {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.responses)
+}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"sightline/cmd/local/testenv"
 	"sightline/cmd/service"
 )
 
@@ -27,7 +28,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(childVar) != "" {
 		os.Exit(child())
 	}
-	os.Exit(m.Run())
+	os.Exit(testenv.Main(m))
 }
 
 // child is the program with a hook at its boundaries.

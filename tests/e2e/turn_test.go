@@ -15,6 +15,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"google.golang.org/protobuf/encoding/protojson"
 
+	"sightline/cmd/local/testenv"
 	"sightline/connectors/web"
 	"sightline/tests/fakemodel"
 )
@@ -187,6 +188,27 @@ func TestLongTextsAreRows(t *testing.T) {
 		d, err := c.DescribeWorkflow(context.Background(), e.Execution.WorkflowId, e.Execution.RunId)
 		if err != nil || d.RawResponse.WorkflowExecutionInfo.HistorySizeBytes > 20<<10 {
 			t.Errorf("%s: history of %d bytes, %v", e.Execution.WorkflowId, d.RawResponse.WorkflowExecutionInfo.HistorySizeBytes, err)
+		}
+	}
+}
+
+// With services of one's own nothing is managed, and the program works the
+// same.
+func TestServicesOfOnesOwn(t *testing.T) {
+	address, namespace := testenv.Temporal(t)
+	m, env := fake(t, says("seen"))
+	dir := home(t)
+	p := start(t, dir, append(env, "DATABASE_URL="+testenv.Postgres(t), "TEMPORAL_ADDRESS="+address, "TEMPORAL_NAMESPACE="+namespace)...)
+	pic, pix := noise(t, 50, 40, 81)
+	if a := ask(t, p.Client, "c", "what is it?", file{"p.png", pic}); a.Text != "seen" {
+		t.Errorf("%+v", a)
+	}
+	if r := m.Requests(); len(r) != 1 || len(r[0].Pictures) != 1 || !samePixels(r[0].Pictures[0].Image, pix) {
+		t.Errorf("%d requests", len(r))
+	}
+	for _, managed := range []string{"postgres", "temporal"} {
+		if _, err := os.Stat(filepath.Join(dir, managed)); err == nil {
+			t.Errorf("a %s was started as well", managed)
 		}
 	}
 }

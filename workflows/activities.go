@@ -96,7 +96,7 @@ func settle(ctx context.Context, err error) error {
 		return ctx.Err()
 	}
 	switch {
-	case errors.Is(err, checkpoints.ErrNotFound), errors.Is(err, checkpoints.ErrConflict), errors.Is(err, checkpoints.ErrInvalid):
+	case errors.Is(err, checkpoints.ErrNotFound), errors.Is(err, checkpoints.ErrConflict), errors.Is(err, checkpoints.ErrInvalid), errors.Is(err, chat.ErrRefused):
 		return temporal.NewNonRetryableApplicationError(bounded(err.Error()), failInternal, nil)
 	}
 	return temporal.NewApplicationError(bounded(err.Error()), failInternal)

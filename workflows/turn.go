@@ -33,6 +33,12 @@ func short(ctx workflow.Context) workflow.Context {
 	})
 }
 
+// posting bounds how long a platform that takes no reply holds up what is
+// asked after this turn.
+func posting(ctx workflow.Context) workflow.Context {
+	return workflow.WithScheduleToCloseTimeout(short(ctx), 15*time.Minute)
+}
+
 func slow(ctx workflow.Context) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout:    10 * time.Minute,
@@ -69,13 +75,13 @@ func Turn(ctx workflow.Context, in TurnInput) (TurnResult, error) {
 	post.Turn = in.Turn
 	fin := FinishInput{Turn: in.Turn}
 	var posted PostResult
-	err := workflow.ExecuteActivity(short(ctx), "Post", post).Get(ctx, &posted)
+	err := workflow.ExecuteActivity(posting(ctx), "Post", post).Get(ctx, &posted)
 	switch {
 	case errors.Is(ctx.Err(), workflow.ErrCanceled):
 		// Stopped while posting: whether the reply is out is in its row; the
 		// stop came too late to change it.
 		ctx, _ = workflow.NewDisconnectedContext(ctx)
-		if err = workflow.ExecuteActivity(short(ctx), "Post", post).Get(ctx, &posted); err != nil {
+		if err = workflow.ExecuteActivity(posting(ctx), "Post", post).Get(ctx, &posted); err != nil {
 			fin.State, fin.Reason = "failed", bounded(err.Error())
 			break
 		}

@@ -9,6 +9,11 @@ import (
 // conversation.
 var ErrNotFound = errors.New("not found")
 
+// ErrRefused is how a connector says that the platform refuses something for
+// good, a reply to a place that is gone or closed to the agent: trying again
+// can't help.
+var ErrRefused = errors.New("the platform refuses this for good")
+
 // Role is what an actor may do. The zero value is a stranger: whoever the
 // platform did not identify gets nothing that needs a role.
 type Role int

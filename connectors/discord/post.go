@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"net/http"
 	"strconv"
 	"strings"
 	"sync"
@@ -89,12 +90,12 @@ func (b *Bot) Post(ctx context.Context, r chat.Reply) (chat.Posted, error) {
 	}
 	parts := split(text, contentLimit)
 	if err := b.findParts(ctx, channelID, r, parts, p); err != nil {
-		return chat.Posted{}, fmt.Errorf("discord: look for an earlier try: %w", err)
+		return chat.Posted{}, fmt.Errorf("discord: look for an earlier try: %w", settled(err))
 	}
 	for i := len(p.parts); i < len(parts); i++ {
 		id, err := b.postPart(ctx, channelID, r, i, parts[i])
 		if err != nil {
-			return chat.Posted{}, fmt.Errorf("discord: post part %d of %d: %w", i+1, len(parts), err)
+			return chat.Posted{}, fmt.Errorf("discord: post part %d of %d: %w", i+1, len(parts), settled(err))
 		}
 		p.parts = append(p.parts, id)
 	}
@@ -102,6 +103,15 @@ func (b *Bot) Post(ctx context.Context, r chat.Reply) (chat.Posted, error) {
 		b.channels.join(channelID, true)
 	}
 	return chat.Posted{NativeID: p.parts[0]}, nil
+}
+
+// settled marks what no later try can change: the channel is gone, or closed
+// to the bot.
+func settled(err error) error {
+	if hasStatus(err, http.StatusForbidden, http.StatusNotFound) {
+		return errors.Join(chat.ErrRefused, err)
+	}
+	return err
 }
 
 // nonce is the platform's name for "the same message again": 25 characters.

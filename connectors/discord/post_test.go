@@ -51,6 +51,28 @@ func TestPostShape(t *testing.T) {
 	}
 }
 
+// What no later try can change is said to be so; what can pass is not.
+func TestPostRefusedForGood(t *testing.T) {
+	w := newWorld(t).run()
+	e := w.said(w.channel)
+	for status, final := range map[int]bool{http.StatusForbidden: true, http.StatusNotFound: true, http.StatusInternalServerError: false} {
+		w.Intercept = func(rw http.ResponseWriter, r *http.Request) bool {
+			if r.Method != http.MethodPost || !strings.HasSuffix(r.URL.Path, "/messages") {
+				return false
+			}
+			rw.WriteHeader(status)
+			_, _ = rw.Write([]byte(`{"code":50013,"message":"Missing Permissions"}`))
+			return true
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		_, err := w.bot.Post(ctx, reply(e, fmt.Sprint("refused", status), "x"))
+		cancel()
+		if err == nil || errors.Is(err, chat.ErrRefused) != final {
+			t.Errorf("%d: %v", status, err)
+		}
+	}
+}
+
 // Law 8: killed after the platform took the message and before we knew.
 func TestPostOnceAcrossRestarts(t *testing.T) {
 	w := newWorld(t)

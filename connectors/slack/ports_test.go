@@ -142,6 +142,20 @@ func (s *setup) reply(e chat.Event, key, text string) (chat.Posted, error) {
 	return s.Post(s.t.Context(), chat.Reply{Key: key, Place: e.Place, ReplyTo: e.Message, Text: text})
 }
 
+// What no later try can change is said to be so; what can pass is not.
+func TestPostRefusedForGood(t *testing.T) {
+	s := open(t, nil).run()
+	s.post(fakeslack.Message{Channel: "C1", User: "U1", Text: mention("x")})
+	e := s.event()
+	for code, final := range map[string]bool{"is_archived": true, "not_in_channel": true, "internal_error": false} {
+		s.fake.Fail("chat.postMessage", fakeslack.Failure{Code: code, Times: maxTries})
+		if _, err := s.reply(e, code, code); err == nil || errors.Is(err, chat.ErrRefused) != final {
+			t.Errorf("%s: %v", code, err)
+		}
+		s.fake.Fail("chat.postMessage", fakeslack.Failure{})
+	}
+}
+
 func TestPostedOnceWhateverHappens(t *testing.T) {
 	s := open(t, nil).run()
 	s.post(fakeslack.Message{Channel: "C1", User: "U1", Text: mention("x")})

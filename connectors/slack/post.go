@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 
@@ -100,12 +101,12 @@ func (b *Bot) Post(ctx context.Context, r chat.Reply) (chat.Posted, error) {
 	parts := split(inert(text), maxBlock)
 	there, err := b.postedParts(ctx, self, r)
 	if err != nil {
-		return chat.Posted{}, err
+		return chat.Posted{}, settled(err)
 	}
 	for n, part := range parts {
 		if there[n] == "" {
 			if there[n], err = b.postPart(ctx, self, r, n, part); err != nil {
-				return chat.Posted{}, err
+				return chat.Posted{}, settled(err)
 			}
 		}
 	}
@@ -114,6 +115,18 @@ func (b *Bot) Post(ctx context.Context, r chat.Reply) (chat.Posted, error) {
 	}
 	posted = chat.Posted{NativeID: there[0]}
 	return posted, nil
+}
+
+// closed are Slack's words for a place that takes no reply of the agent any
+// more.
+var closed = []string{"channel_not_found", "not_in_channel", "is_archived", "thread_not_found", "restricted_action", "cannot_reply_to_message", "account_inactive"}
+
+// settled marks what no later try can change.
+func settled(err error) error {
+	if slices.Contains(closed, codeOf(err)) {
+		return errors.Join(chat.ErrRefused, err)
+	}
+	return err
 }
 
 // postPart posts. If it stays open whether it was posted, the thread tells.

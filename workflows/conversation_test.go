@@ -237,3 +237,16 @@ func TestSkippedTurnSaysNothing(t *testing.T) {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
+
+// A turn that can't begin is told of, and the conversation hears that it
+// failed.
+func TestTurnThatCantBeginIsToldOf(t *testing.T) {
+	env := turnEnv(t)
+	env.OnActivity("Begin", mock.Anything, mock.Anything).Return(BeginResult{}, final(failInternal)).Once()
+	env.OnActivity("Tell", mock.Anything, TurnInput{Turn: "t", Message: "m"}).Return(nil).Once()
+	env.ExecuteWorkflow(TurnType, TurnInput{Turn: "t", Message: "m"})
+	if err := env.GetWorkflowError(); err == nil {
+		t.Error("the turn did not fail")
+	}
+	env.AssertExpectations(t)
+}

@@ -83,6 +83,37 @@ func (a *Activities) post(ctx context.Context, in PostInput) (PostResult, error)
 	return res, nil
 }
 
+// Tell says that there is no answer, for a turn that could not even begin.
+// Its key is the reply's own, so that a turn never says two things.
+func (a *Activities) Tell(ctx context.Context, in TurnInput) error {
+	defer beat(ctx)()
+	a.at("tell.started")
+	return settle(ctx, a.tell(ctx, in))
+}
+
+func (a *Activities) tell(ctx context.Context, in TurnInput) error {
+	ag, err := a.agent(in.Agent)
+	if err != nil {
+		return err
+	}
+	p, err := a.DB.Place(ctx, in.Agent, in.Place)
+	if err != nil {
+		return err
+	}
+	m, err := a.DB.Message(ctx, in.Place, in.Message)
+	if err != nil {
+		return err
+	}
+	r := ag.Repliers[p.Platform]
+	if r == nil {
+		return fmt.Errorf("no connector of agent %s posts to %s", ag.ID, p.Platform)
+	}
+	_, err = r.Post(ctx, chat.Reply{
+		Key: string(in.Turn) + "/reply", Turn: in.Turn, Place: p, ReplyTo: m, Kind: chat.ReplyFailure, Text: sentence(failInternal),
+	})
+	return err
+}
+
 func (l *loaded) answer(seq int) (string, error) {
 	s, ok := l.step(seq)
 	if !ok || s.Kind != checkpoints.StepAssistant {

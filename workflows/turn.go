@@ -61,6 +61,12 @@ func Turn(ctx workflow.Context, in TurnInput) (TurnResult, error) {
 	t := &turn{in: in, seq: 1}
 	var begin BeginResult
 	if err := workflow.ExecuteActivity(short(ctx), "Begin", in).Get(ctx, &begin); err != nil {
+		// Without its row the turn can't post as turns do; it is told all the
+		// same. Telling is the last that can be done: its own failure is logged
+		// with the turn's.
+		if ctx.Err() == nil {
+			_ = workflow.ExecuteActivity(posting(ctx), "Tell", in).Get(ctx, nil)
+		}
 		return t.result("failed"), err
 	}
 	if begin.Skip {

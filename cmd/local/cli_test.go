@@ -128,7 +128,7 @@ func TestTemporalCLIEndsWithItsParent(t *testing.T) {
 		t.Fatal("no address")
 	}
 	child.kill(t)
-	within(t, 20*time.Second, "the server ends", func() bool { return !alive(child.Server) })
+	within(t, time.Minute, "the server ends", func() bool { return !alive(child.Server) })
 	within(t, 5*time.Second, "its lock is free", func() bool {
 		lock, err := tryLock(filepath.Join(dir, "temporal.db.lock"))
 		if err == nil {

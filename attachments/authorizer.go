@@ -129,11 +129,15 @@ func (a *Authorizer) decide(ctx context.Context, r Request, id chat.AttachmentID
 	if msg, err = a.c.Inventory.Message(ctx, row.Place, row.Message); err != nil {
 		return refuse("message", "the source message is not known: "+err.Error())
 	}
+	// An empty one would ask about the place as a whole instead.
+	if msg.ID == "" || msg.ID != row.Message {
+		return refuse("message", "the store answered with another message")
+	}
 	// A message that is gone has no readers to ask about. Whether the place of
 	// the answer may hear that it is gone is asked of its place as a whole.
 	subject := msg.ID
 	if msg.Deleted || row.State == chat.FileDeleted {
-		subject = r.Trigger
+		subject = ""
 	}
 	if d, err = a.visible(ctx, r, src, subject); err != nil {
 		return chat.Attachment{}, chat.Place{}, chat.Message{}, d, ErrNotAvailable

@@ -191,6 +191,23 @@ func TestListShowsOnlyWhatTheDestinationMayKnow(t *testing.T) {
 	if err != nil || len(page.Items) != 1 || page.Items[0].ID != r.ID || page.Total != 1 || page.Next != 0 {
 		t.Errorf("page %+v, %v", page, err)
 	}
+	// A command answers no message; a deleted file has none to ask about: the
+	// place as a whole is asked, and a yes to that lists no single message that
+	// is refused.
+	gone := r
+	gone.ID, gone.Ordinal, gone.State = chat.NewAttachmentID(), 3, chat.FileDeleted
+	w.rows[gone.ID] = gone
+	w.decide = func(q Question) (Decision, error) {
+		if q.Source.ID == other.ID || q.Message != "" {
+			return Refuse("message", "x"), nil
+		}
+		return Allow("S1", 1, 1), nil
+	}
+	req := request(r)
+	req.Trigger = ""
+	if page, err = auth.List(context.Background(), req, 0, 10); err != nil || len(page.Items) != 1 || page.Items[0].ID != gone.ID {
+		t.Errorf("of a place as a whole: %+v, %v", page, err)
+	}
 	w.decide = func(Question) (Decision, error) { return Allow("S1", 1, 1), errors.New("doubt") }
 	if page, err = auth.List(context.Background(), request(r), 0, 10); err != nil || len(page.Items) != 0 || page.Total != 0 {
 		t.Errorf("in doubt: %+v, %v", page, err)

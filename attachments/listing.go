@@ -16,8 +16,9 @@ type Page struct {
 }
 
 // List pages through the inventory in the order of posting. A source place
-// is first asked about as a whole, by the message that is being answered; a
-// rule may still refuse single messages of it, which then count for nothing.
+// counts when it is allowed as a whole, or for the message being answered (a
+// command answers none); single messages of it may still be refused, and then
+// count for nothing.
 func (a *Authorizer) List(ctx context.Context, r Request, after, limit int) (Page, error) {
 	places, err := a.c.Inventory.SourcePlaces(ctx, r.Agent, r.Conversation)
 	if err != nil {
@@ -26,7 +27,11 @@ func (a *Authorizer) List(ctx context.Context, r Request, after, limit int) (Pag
 	known := map[chat.PlaceID]chat.Place{}
 	var sources []chat.PlaceID
 	for _, p := range places {
-		if _, err := a.visible(ctx, r, p, r.Trigger); err == nil {
+		_, err := a.visible(ctx, r, p, "")
+		if err != nil && r.Trigger != "" {
+			_, err = a.visible(ctx, r, p, r.Trigger)
+		}
+		if err == nil {
 			known[p.ID] = p
 			sources = append(sources, p.ID)
 		}
@@ -46,7 +51,9 @@ func (a *Authorizer) List(ctx context.Context, r Request, after, limit int) (Pag
 	for _, row := range rows {
 		subject := row.Message
 		if row.State == chat.FileDeleted {
-			subject = r.Trigger // as in decide
+			subject = "" // as in decide
+		} else if subject == "" {
+			return Page{}, fmt.Errorf("list attachments: %s names no message", row.ID)
 		}
 		d, err := a.visible(ctx, r, known[row.Place], subject)
 		u := a.use(r, row.ID, "list")

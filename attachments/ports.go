@@ -17,10 +17,12 @@ type Visibility interface {
 // Question asks whether everyone who could read Destination can also open the
 // source message at present: R+(destination) ⊆ R-(source).
 type Question struct {
-	Agent       chat.AgentID
-	Actor       chat.Actor
-	Source      chat.Place
-	Message     chat.MessageID // the source message
+	Agent  chat.AgentID
+	Actor  chat.Actor
+	Source chat.Place
+	// Message is the source message. Empty: the place as a whole is asked
+	// about, and no rule that rests on one message can hold.
+	Message     chat.MessageID
 	Destination chat.Place
 	Trigger     chat.MessageID // the message being answered
 }

@@ -54,6 +54,19 @@ func testVisibility(t *testing.T, s *suite) {
 			t.Errorf("%s: refused without a reason", what)
 		}
 	}
+	// The place as a whole, as a listing or a command asks: the same place
+	// only, whatever is answered.
+	for _, trigger := range []chat.MessageID{"", here.Message.ID} {
+		q := good
+		q.Message, q.Trigger = "", trigger
+		if d, err := s.Visibility.Decide(t.Context(), q); err != nil || !d.Allowed() {
+			t.Errorf("the place as a whole: %+v, %v", d, err)
+		}
+		q.Destination = there.Place
+		if d, err := s.Visibility.Decide(t.Context(), q); d.Allowed() || (err == nil && d.Reason == "") {
+			t.Errorf("the place as a whole, from elsewhere: %+v, %v", d, err)
+		}
+	}
 	s.Delete(here)
 	if d, err := s.Visibility.Decide(t.Context(), good); d.Allowed() || (err == nil && d.Reason == "") {
 		t.Errorf("a deleted source: %+v, %v", d, err)

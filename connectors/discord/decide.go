@@ -79,6 +79,9 @@ func structural(q attachments.Question) (rule, reason string) {
 // sourceLives refuses a message that is unknown or known to be gone. The
 // fetch reads it again on the platform.
 func (b *Bot) sourceLives(ctx context.Context, q attachments.Question, native string) (reason string, err error) {
+	if q.Message == "" {
+		return "", nil // the place as a whole
+	}
 	if b.c.Messages == nil {
 		return "no store says whether the source message exists", nil
 	}
@@ -145,7 +148,7 @@ func (b *Bot) established(ctx context.Context, q attachments.Question, src, dst 
 	}
 	// Whoever sees the answer in a channel but not its history could not open
 	// a source posted before. The message being answered is on their screens.
-	if q.Message == q.Trigger && q.Source.ID == q.Destination.ID {
+	if q.Message != "" && q.Message == q.Trigger && q.Source.ID == q.Destination.ID {
 		return "", nil
 	}
 	g, err := ask[guild](ctx, b.facts, guildID, "/guilds/"+guildID)

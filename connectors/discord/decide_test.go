@@ -100,6 +100,11 @@ func TestHistoryHasToBeUniversal(t *testing.T) {
 	if d, _ := w.ask(src, inThread.Place, src.Message.ID); d.Allowed() {
 		t.Error("the trigger of another place was allowed")
 	}
+	// A command answers no message: nothing is the message being answered.
+	whole := attachments.Question{Agent: agent, Actor: src.Message.Author, Source: src.Place, Destination: src.Place}
+	if d, err := w.bot.Decide(t.Context(), whole); d.Allowed() || err == nil && d.Reason == "" {
+		t.Errorf("the place as a whole: %+v, %v", d, err)
+	}
 	w.SetOverwrites(w.channel, fakediscord.Deny(w.guild, see), fakediscord.Member(w.Bot.ID, see, 0), fakediscord.Allow(role, see))
 	w.expectSoon("private, with history", src, src.Place, "S1")
 	w.SetRole(w.guild, w.guild, see|fakediscord.SendMessages)

@@ -50,12 +50,14 @@ func (b *Bot) Decide(ctx context.Context, q attachments.Question) (attachments.D
 	if !i.IsIM && !i.IsMember {
 		return attachments.Refuse("member", "the agent is not in the channel"), nil
 	}
-	there, err := b.lives(ctx, src, q.Message)
-	if err != nil {
-		return attachments.Decision{}, err
-	}
-	if !there {
-		return attachments.Refuse("message", "the source message is not known, or not there any more"), nil
+	if q.Message != "" { // else the place as a whole
+		there, err := b.lives(ctx, src, q.Message)
+		if err != nil {
+			return attachments.Decision{}, err
+		}
+		if !there {
+			return attachments.Refuse("message", "the source message is not known, or not there any more"), nil
+		}
 	}
 	rule := "S1"
 	if dst.Kind == chat.Ephemeral {

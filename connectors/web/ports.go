@@ -89,12 +89,14 @@ func (p *Place) Decide(ctx context.Context, q attachments.Question) (attachments
 	case q.Source.ID != q.Destination.ID:
 		return attachments.Refuse("S1", "the destination is another conversation than the source"), nil
 	}
-	ok, err := p.db.lives(ctx, q.Source.Channel, q.Message)
-	if err != nil {
-		return attachments.Decision{}, err
-	}
-	if !ok {
-		return attachments.Refuse("message", "the source message is not there"), nil
+	if q.Message != "" {
+		ok, err := p.db.lives(ctx, q.Source.Channel, q.Message)
+		if err != nil {
+			return attachments.Decision{}, err
+		}
+		if !ok {
+			return attachments.Refuse("message", "the source message is not there"), nil
+		}
 	}
 	return attachments.Allow("S1", q.Source.Epoch, q.Destination.Epoch), nil
 }

@@ -67,9 +67,6 @@ func New(c Config) (*Authorizer, error) {
 	return &Authorizer{c: c, guesses: map[string][]time.Time{}}, nil
 }
 
-// MaxBytes is the cap on one fetched original.
-func (a *Authorizer) MaxBytes() int64 { return a.c.MaxBytes }
-
 // Authorize decides whether the request may use the attachment now, and mints
 // the grant under ctx. The row comes back with the grant; without one it does
 // not come back.

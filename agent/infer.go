@@ -51,6 +51,10 @@ type Audited struct {
 	Pictures []chat.Selected
 }
 
+// Auditor writes a request down before the model is asked, and what came of
+// it afterwards: one pair for every request that an inference makes.
+type Auditor func(ctx context.Context, a Audited) (done func(ModelResponse, error) error, err error)
+
 // Inference makes one request to one model. Its fields are all required.
 type Inference struct {
 	Model    Model
@@ -62,7 +66,7 @@ type Inference struct {
 // Infer builds the request from fresh pictures, has it audited, and asks. A
 // picture that the model's provider rejects is quarantined for that model and
 // the request goes out again without it, saying so.
-func (inf *Inference) Infer(ctx context.Context, b Brief, audit func(context.Context, Audited) error, draft func(string)) (ModelResponse, []chat.Selected, error) {
+func (inf *Inference) Infer(ctx context.Context, b Brief, audit Auditor, draft func(string)) (ModelResponse, []chat.Selected, error) {
 	info := inf.Model.Info(ctx)
 	var rejected map[int]string // index in b.Wanted -> sentence
 	for {
@@ -78,10 +82,14 @@ func (inf *Inference) Infer(ctx context.Context, b Brief, audit func(context.Con
 		if err != nil {
 			return ModelResponse{}, nil, err
 		}
-		if err := audit(ctx, Audited{Model: info.Key, Body: body, Pictures: selected}); err != nil {
+		done, err := audit(ctx, Audited{Model: info.Key, Body: body, Pictures: selected})
+		if err != nil {
 			return ModelResponse{}, nil, fmt.Errorf("audit request: %w", err)
 		}
 		resp, err := inf.Model.Generate(ctx, req, draft)
+		if derr := done(resp, err); derr != nil && err == nil {
+			return ModelResponse{}, nil, fmt.Errorf("audit answer: %w", derr)
+		}
 		var me *ModelError
 		if !errors.As(err, &me) || me.Kind != ErrBadPicture && me.Kind != ErrNoVision || len(req.Pictures) == 0 {
 			return resp, selected, err

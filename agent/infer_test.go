@@ -40,11 +40,14 @@ func brief(w *agenttest.World, files ...chat.Attachment) agent.Brief {
 	return b
 }
 
-type trail struct{ audits []agent.Audited }
+type trail struct {
+	audits   []agent.Audited
+	outcomes []error
+}
 
-func (tr *trail) audit(_ context.Context, a agent.Audited) error {
+func (tr *trail) audit(_ context.Context, a agent.Audited) (func(agent.ModelResponse, error) error, error) {
 	tr.audits = append(tr.audits, a)
-	return nil
+	return func(_ agent.ModelResponse, err error) error { tr.outcomes = append(tr.outcomes, err); return nil }, nil
 }
 
 // Law 10: the prompt names exactly the pictures shown and those not shown,
@@ -209,6 +212,9 @@ func TestRejectedPictureIsQuarantinedForThatModelAndTheAnswerComes(t *testing.T)
 	if err != nil || sel[0].Reason != "" || sel[1].Reason == "" {
 		t.Fatalf("%+v, %v", sel, err)
 	}
+	if len(tr.outcomes) != 2 || tr.outcomes[0] == nil || tr.outcomes[1] != nil {
+		t.Errorf("outcomes %v", tr.outcomes)
+	}
 	if len(m.Requests[1].Pictures) != 1 || m.Requests[1].Pictures[0].ID != a.ID || !strings.Contains(m.Requests[1].Instructions, "rejected this picture") {
 		t.Errorf("second request: %v\n%s", m.Requests[1].Pictures, m.Requests[1].Instructions)
 	}
@@ -345,7 +351,9 @@ func TestRegionAtNativeResolution(t *testing.T) {
 func TestAnUnauditedRequestIsNotMade(t *testing.T) {
 	w := agenttest.New(t)
 	m := agenttest.Seeing("ok")
-	_, _, err := inference(t, w, m).Infer(context.Background(), brief(w), func(context.Context, agent.Audited) error { return errors.New("disk full") }, nil)
+	_, _, err := inference(t, w, m).Infer(context.Background(), brief(w), func(context.Context, agent.Audited) (func(agent.ModelResponse, error) error, error) {
+		return nil, errors.New("disk full")
+	}, nil)
 	if err == nil || len(m.Requests) != 0 {
 		t.Errorf("%v, %d requests", err, len(m.Requests))
 	}

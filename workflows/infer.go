@@ -58,36 +58,7 @@ func (a *Activities) infer(ctx context.Context, in InferInput) (InferResult, err
 	}
 	progress(thinking(b), "")
 
-	attempt := 0
-	var began time.Time
-	audit := func(ctx context.Context, w agent.Audited) error {
-		a.at("infer.pictures_ready")
-		if len(w.Body) > maxRequest {
-			return &agent.ModelError{Kind: agent.ErrTooLong, Permanent: true, Picture: -1,
-				Operator: fmt.Sprintf("the request's text is %d bytes, over %d", len(w.Body), maxRequest)}
-		}
-		var err error
-		attempt, err = a.DB.OpenAudit(ctx, checkpoints.Audit{
-			Turn: in.Turn, Seq: in.Seq, Model: w.Model, Body: w.Body, Pictures: w.Pictures, At: time.Now(),
-		})
-		began = time.Now()
-		if err == nil {
-			a.at("infer.audited")
-		}
-		return err
-	}
-	resp, _, err := l.agent.Inference.Infer(ctx, b, audit, func(draft string) { progress("", draft) })
-	if err == nil {
-		a.at("infer.model_answered")
-	}
-	if attempt > 0 {
-		// The audit of a cancelled call is closed too, beyond its context.
-		done, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
-		defer cancel()
-		if cerr := a.DB.CloseAudit(done, in.Turn, in.Seq, attempt, outcome(resp, err), resp.Usage.InputTokens, resp.Usage.OutputTokens, time.Since(began)); cerr != nil && err == nil {
-			return InferResult{}, cerr
-		}
-	}
+	resp, _, err := l.agent.Inference.Infer(ctx, b, a.auditor(in), func(draft string) { progress("", draft) })
 	if err != nil {
 		return InferResult{}, err
 	}
@@ -104,6 +75,36 @@ func (a *Activities) infer(ctx context.Context, in InferInput) (InferResult, err
 	}
 	a.at("infer.step_written")
 	return inferred(s)
+}
+
+// auditor keeps the pixel-free body of each request, and what came of it.
+func (a *Activities) auditor(in InferInput) agent.Auditor {
+	return func(ctx context.Context, w agent.Audited) (func(agent.ModelResponse, error) error, error) {
+		a.at("infer.pictures_ready")
+		if len(w.Body) > maxRequest {
+			return nil, &agent.ModelError{Kind: agent.ErrTooLong, Permanent: true, Picture: -1,
+				Operator: fmt.Sprintf("the request's text is %d bytes, over %d", len(w.Body), maxRequest)}
+		}
+		began := time.Now()
+		attempt, err := a.DB.OpenAudit(ctx, checkpoints.Audit{
+			Turn: in.Turn, Seq: in.Seq, Model: w.Model, Body: w.Body, Pictures: w.Pictures, At: began,
+		})
+		if err != nil {
+			return nil, err
+		}
+		a.at("infer.audited")
+		return func(r agent.ModelResponse, err error) error {
+			if err == nil {
+				a.at("infer.model_answered")
+			}
+			// The audit of a cancelled call is closed too, beyond its context.
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+			defer cancel()
+			cerr := a.DB.CloseAudit(ctx, in.Turn, in.Seq, attempt, outcome(r, err), r.Usage.InputTokens, r.Usage.OutputTokens, time.Since(began))
+			a.at("infer.audit_closed")
+			return cerr
+		}, nil
+	}
 }
 
 // inferred reads the result from what is stored, so that a first and a

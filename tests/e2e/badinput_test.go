@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"sightline/connectors/web"
 	"sightline/tests/fakemodel"
 )
@@ -153,6 +155,17 @@ func TestModelFailures(t *testing.T) {
 				t.Errorf("the next turn: %+v", a)
 			}
 		})
+	}
+
+	// Every request that was made says what came of it, a rejected one too.
+	db, err := pgx.Connect(t.Context(), p.Ready.Database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close(context.Background())
+	var open, rejected int
+	if err := db.QueryRow(t.Context(), `SELECT count(*) FILTER (WHERE outcome = ''), count(*) FILTER (WHERE outcome = 'bad_picture') FROM audit`).Scan(&open, &rejected); err != nil || open != 0 || rejected != 1 {
+		t.Errorf("%d requests without an outcome, %d rejected, %v", open, rejected, err)
 	}
 }
 

@@ -111,17 +111,26 @@ func (a *Authorizer) decide(ctx context.Context, r Request, id chat.AttachmentID
 	row, err = a.c.Inventory.Attachment(ctx, r.Agent, r.Conversation, id)
 	if errors.Is(err, chat.ErrNotFound) {
 		a.guessed(r)
-		return refuse("unknown", "no such attachment for this agent and conversation")
+		return refuse("unknown", "no such attachment for this agent in this conversation or around it")
 	}
 	if err != nil {
 		return row, src, msg, Refuse("store", err.Error()), fmt.Errorf("look up attachment: %w", err)
 	}
 	// The store filters; the authorizer does not take its word for it.
-	if row.ID != id || row.Agent != r.Agent || row.Conversation != r.Conversation {
+	if row.ID != id || row.Agent != r.Agent || row.Conversation != r.Conversation && row.Conversation != chat.ConversationOf(r.Agent, row.Place) {
 		return refuse("unknown", "the store answered with another row")
 	}
 	if src, err = a.c.Inventory.Place(ctx, r.Agent, row.Place); err != nil {
 		return refuse("place", "the source place is not known: "+err.Error())
+	}
+	if row.Conversation != r.Conversation {
+		home, err := a.c.Inventory.Place(ctx, r.Agent, r.Destination)
+		if err != nil {
+			return refuse("place", "the destination is not known: "+err.Error())
+		}
+		if home.Conversation() != r.Conversation || !home.Around(src) {
+			return refuse("unknown", "the attachment belongs to another conversation")
+		}
 	}
 	if msg, err = a.c.Inventory.Message(ctx, row.Place, row.Message); err != nil {
 		return refuse("message", "the source message is not known: "+err.Error())

@@ -11,6 +11,51 @@ import (
 	"sightline/connectors/chat"
 )
 
+func threadOf(p chat.Place, thread string) chat.Place {
+	t := chat.NewPlace(p.Agent, p.Platform, p.Workspace, p.Channel, thread, chat.PrivateThread)
+	t.Parent = p.ID
+	return t
+}
+
+// A thread may ask for its channel's picture and a channel for its thread's:
+// who may see it is the connector's to say, and it is asked.
+func TestThreadsAndTheirChannelAskForEachOther(t *testing.T) {
+	w, rows := newWorld(agentA)
+	a := rows[agentA]
+	auth := w.authorizer(t, agentA)
+	channel := w.places[a.Place]
+	one, two := threadOf(channel, "t1"), threadOf(channel, "t2")
+	w.places[one.ID], w.places[two.ID] = one, two
+	asks := map[string][2]chat.Place{"channel to thread": {channel, one}, "thread to channel": {one, channel}, "thread to thread": {one, two}}
+	for name, c := range asks {
+		src, dst := c[0], c[1]
+		row := a
+		row.ID, row.Place, row.Conversation = chat.NewAttachmentID(), src.ID, src.Conversation()
+		m := chat.Message{ID: chat.MessageOf(src.ID, "9"), Place: src.ID, NativeID: "9", Revision: "r1"}
+		row.Message = m.ID
+		w.messages[m.ID], w.rows[row.ID] = m, row
+		r := request(row)
+		r.Conversation, r.Destination = dst.Conversation(), dst.ID
+		for _, allowed := range []bool{true, false} {
+			var asked []Question
+			w.decide = func(q Question) (Decision, error) {
+				asked = append(asked, q)
+				if allowed {
+					return Allow("S2", 1, 1), nil
+				}
+				return Refuse("structure", "wider"), nil
+			}
+			_, got, err := auth.Authorize(context.Background(), r, row.ID, "view")
+			if allowed && (err != nil || got.ID != row.ID) || !allowed && err != ErrNotAvailable {
+				t.Errorf("%s, allowed %v: %v", name, allowed, err)
+			}
+			if len(asked) != 1 || asked[0].Source.ID != src.ID || asked[0].Destination.ID != dst.ID || asked[0].Message != m.ID {
+				t.Errorf("%s: the connector was asked %+v", name, asked)
+			}
+		}
+	}
+}
+
 // Missing and forbidden must be one error, with no byte fetched and a line in
 // the trail that names the rule.
 func TestRefusalsAreUniformAndFetchNothing(t *testing.T) {
@@ -25,6 +70,21 @@ func TestRefusalsAreUniformAndFetchNothing(t *testing.T) {
 	}{
 		{"an ID that never existed", "unknown", func(w *world, a, b chat.Attachment) (Request, chat.AttachmentID) {
 			return request(a), chat.NewAttachmentID()
+		}},
+		{"another channel's, from a store that does not filter", "unknown", func(w *world, a, b chat.Attachment) (Request, chat.AttachmentID) {
+			w.lies = true
+			other := chat.NewPlace(agentA, "test", "ws", "other", "", chat.Channel)
+			w.places[other.ID] = other
+			r := request(a)
+			r.Conversation, r.Destination = other.Conversation(), other.ID
+			return r, a.ID
+		}},
+		{"a destination that is not the conversation's", "unknown", func(w *world, a, b chat.Attachment) (Request, chat.AttachmentID) {
+			thread := threadOf(w.places[a.Place], "t1")
+			w.places[thread.ID] = thread
+			r := request(a)
+			r.Conversation = thread.Conversation()
+			return r, a.ID
 		}},
 		{"a URL in place of an ID", "id", func(w *world, a, b chat.Attachment) (Request, chat.AttachmentID) {
 			return request(a), "https://example.org/x.png"

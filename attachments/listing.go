@@ -15,10 +15,11 @@ type Page struct {
 	Next  int // pass as after for the next page; 0: this is the last
 }
 
-// List pages through the inventory in the order of posting. A source place
-// counts when it is allowed as a whole, or for the message being answered (a
-// command answers none); single messages of it may still be refused, and then
-// count for nothing.
+// List pages through the inventory: the conversation's own attachments, then
+// those around it, each in the order of posting. A source place counts when it
+// is allowed as a whole, or for the message being answered (a command answers
+// none); single messages of it may still be refused, and then count for
+// nothing.
 func (a *Authorizer) List(ctx context.Context, r Request, after, limit int) (Page, error) {
 	places, err := a.c.Inventory.SourcePlaces(ctx, r.Agent, r.Conversation)
 	if err != nil {
@@ -45,10 +46,11 @@ func (a *Authorizer) List(ctx context.Context, r Request, after, limit int) (Pag
 	}
 	page := Page{Total: total}
 	if len(rows) > 0 && len(rows) == limit {
-		page.Next = rows[len(rows)-1].Ordinal
+		page.Next = after + len(rows)
 	}
 	uses := make([]chat.Use, 0, len(rows))
-	for _, row := range rows {
+	for i, row := range rows {
+		row.Ordinal = after + i + 1 // in the list, which is what the asker sees
 		subject := row.Message
 		if row.State == chat.FileDeleted {
 			subject = "" // as in decide

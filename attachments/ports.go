@@ -59,13 +59,20 @@ type Source interface {
 // Inventory is the store of attachment rows and of the trail of their use.
 // Every query filters by agent and conversation. A row that is not there is
 // chat.ErrNotFound.
+//
+// A conversation's attachments are those of its own place and of the places
+// around it (chat.Place.Around): a channel and its threads. Which of them the
+// asker may know of, the connector decides.
 type Inventory interface {
 	Attachment(ctx context.Context, agent chat.AgentID, conv chat.ConversationID, id chat.AttachmentID) (chat.Attachment, error)
 	Place(ctx context.Context, agent chat.AgentID, id chat.PlaceID) (chat.Place, error)
 	Message(ctx context.Context, place chat.PlaceID, id chat.MessageID) (chat.Message, error)
+	// SourcePlaces are those of these places that have attachments: the
+	// conversation's own, then those with the newest, a bounded number.
 	SourcePlaces(ctx context.Context, agent chat.AgentID, conv chat.ConversationID) ([]chat.Place, error)
-	// Attachments pages by Ordinal, ascending, after the given one, over the
-	// given source places, and counts all of them.
+	// Attachments skips the first after of the given places' attachments, the
+	// conversation's own before those around it and each oldest first, and
+	// counts all of them.
 	Attachments(ctx context.Context, agent chat.AgentID, conv chat.ConversationID, sources []chat.PlaceID, after, limit int) (rows []chat.Attachment, total int, err error)
 	// Learn keeps what a fetch showed. Digest is kept only when none is known.
 	Learn(ctx context.Context, agent chat.AgentID, id chat.AttachmentID, f chat.Facts) error

@@ -8,10 +8,17 @@ import (
 	"sightline/connectors/chat"
 )
 
-// Attachment is the row of this agent and this conversation, or ErrNotFound.
+// around selects the places of a conversation: its own, and its channel and
+// that one's threads (chat.Place.Around). $1 is the agent, $2 the conversation.
+const around = `(SELECT p.id FROM conversation c JOIN place h ON h.id = c.place AND h.agent = c.agent
+		JOIN place p ON p.agent = h.agent AND p.platform = h.platform AND (p.id = h.id OR p.id = h.parent OR p.parent = h.id OR p.parent = h.parent)
+	WHERE c.id = $2 AND c.agent = $1)`
+
+// Attachment is a row of this agent, of this conversation or from around it,
+// or ErrNotFound.
 func (db *DB) Attachment(ctx context.Context, agent chat.AgentID, conv chat.ConversationID, id chat.AttachmentID) (chat.Attachment, error) {
 	a, err := one(ctx, db.pool, scanAttachment, `SELECT `+attachmentColumns+` FROM `+attachmentTables+`
-		WHERE a.id = $1 AND a.agent = $2 AND a.conversation = $3`, clean(string(id)), clean(string(agent)), clean(string(conv)))
+		WHERE a.agent = $1 AND a.id = $3 AND (a.conversation = $2 OR a.place IN `+around+`)`, clean(string(agent)), clean(string(conv)), clean(string(id)))
 	return a, translate(ctx, "attachment", err)
 }
 
@@ -29,25 +36,31 @@ func (db *DB) Message(ctx context.Context, place chat.PlaceID, id chat.MessageID
 	return m, translate(ctx, "message", err)
 }
 
-// SourcePlaces are the places whose messages brought the conversation its
-// attachments.
+// maxSources bounds how many places are asked about for one listing. What is
+// posted in older threads can still be asked for by its ID.
+const maxSources = 100
+
+// SourcePlaces are the places with attachments that the conversation may ask
+// for: its own first, then those with the newest ones.
 func (db *DB) SourcePlaces(ctx context.Context, agent chat.AgentID, conv chat.ConversationID) ([]chat.Place, error) {
-	p, err := many(ctx, db.pool, scanPlace, `SELECT `+placeColumns+` FROM place p WHERE p.agent = $1 AND p.id IN
-		(SELECT a.place FROM attachment a WHERE a.agent = $1 AND a.conversation = $2) ORDER BY p.id`, agent, conv)
+	p, err := many(ctx, db.pool, scanPlace, `SELECT `+placeColumns+` FROM place p
+		JOIN (SELECT a.place, bool_or(a.conversation = $2) AS own, max(m.at) AS newest FROM attachment a JOIN message m ON m.id = a.message
+			WHERE a.agent = $1 AND (a.conversation = $2 OR a.place IN `+around+`) GROUP BY a.place) s ON s.place = p.id
+		WHERE p.agent = $1 ORDER BY s.own DESC, s.newest DESC, p.id LIMIT $3`, agent, conv, maxSources)
 	return p, translate(ctx, "source places", err)
 }
 
-// Attachments pages by Ordinal over the given source places and counts all of
-// their attachments.
+// Attachments pages over the given source places, the conversation's own
+// attachments first, and counts all of them.
 func (db *DB) Attachments(ctx context.Context, agent chat.AgentID, conv chat.ConversationID, sources []chat.PlaceID, after, limit int) ([]chat.Attachment, int, error) {
-	const where = ` WHERE a.agent = $1 AND a.conversation = $2 AND a.place = ANY($3)`
+	const where = ` WHERE a.agent = $1 AND a.place = ANY($3) AND (a.conversation = $2 OR a.place IN ` + around + `)`
 	from := texts(sources)
 	var rows []chat.Attachment
 	var total int
 	b := &pgx.Batch{}
 	b.Queue(`SELECT count(*) FROM attachment a`+where, agent, conv, from).QueryRow(func(r pgx.Row) error { return r.Scan(&total) })
-	b.Queue(`SELECT `+attachmentColumns+` FROM `+attachmentTables+where+` AND a.ordinal > $4 ORDER BY a.ordinal LIMIT $5`,
-		agent, conv, from, after, max(limit, 0)).Query(func(r pgx.Rows) (err error) {
+	b.Queue(`SELECT `+attachmentColumns+` FROM `+attachmentTables+where+` ORDER BY a.conversation <> $2, CASE WHEN a.conversation = $2 THEN a.ordinal END, am.at, a.id OFFSET $4 LIMIT $5`,
+		agent, conv, from, max(after, 0), max(limit, 0)).Query(func(r pgx.Rows) (err error) {
 		rows, err = pgx.CollectRows(r, scanAttachment)
 		return err
 	})

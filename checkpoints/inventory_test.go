@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"sightline/connectors/chat"
 )
@@ -58,6 +60,77 @@ func TestInventoryIsScoped(t *testing.T) {
 	}
 	if as := must[[]chat.Attachment](t)(db.MessageAttachments(ctx, "other", conv, []chat.MessageID{mine.Message.ID})); len(as) != 0 {
 		t.Errorf("another agent: %v", as)
+	}
+}
+
+// TestAroundAConversation: a thread finds what its channel and the channel's
+// other threads hold, and the other way round; nothing else is found, and no
+// other agent finds anything.
+func TestAroundAConversation(t *testing.T) {
+	t.Parallel()
+	db, ctx := open(t), t.Context()
+	channel := chat.NewPlace("main", "discord", "w", "C", "", chat.Channel)
+	under := func(agent chat.AgentID, channel, thread string) chat.Place {
+		p := chat.NewPlace(agent, "discord", "w", channel, thread, chat.PublicThread)
+		p.Parent = chat.NewPlace(agent, "discord", "w", channel, "", chat.Channel).ID
+		return p
+	}
+	places := map[string]chat.Place{
+		"channel": channel, "thread": under("main", "C", "T1"), "sibling": under("main", "C", "T2"),
+		"elsewhere": chat.NewPlace("main", "discord", "w", "D", "", chat.Channel), "its thread": under("main", "D", "T3"),
+		"foreign": under("other", "C", "T1"),
+	}
+	ids := map[string]chat.AttachmentID{}
+	for name, p := range places {
+		for n := range 2 {
+			e := posted(p, fmt.Sprint(n), "t", png("a"))
+			e.Message.At = time.Unix(int64(1000+len(ids)), 0)
+			ids[name] = must[Recorded](t)(db.Record(ctx, e)).Attachments[0].ID
+		}
+	}
+	family := map[string]bool{"channel": true, "thread": true, "sibling": true}
+	for from := range family {
+		conv := places[from].Conversation()
+		for name, id := range ids {
+			got, err := db.Attachment(ctx, "main", conv, id)
+			if family[name] && (err != nil || got.ID != id) || !family[name] && !errors.Is(err, ErrNotFound) {
+				t.Errorf("%s asks for the file of %s: %v", from, name, err)
+			}
+		}
+		ps := must[[]chat.Place](t)(db.SourcePlaces(ctx, "main", conv))
+		if len(ps) != 3 || ps[0] != places[from] {
+			t.Errorf("%s: source places %+v, want three, its own first", from, ps)
+		}
+		all := []chat.PlaceID{}
+		for _, p := range places {
+			all = append(all, p.ID) // whatever is asked for, only these are found
+		}
+		var got []chat.AttachmentID
+		for after := 0; ; after += 4 {
+			page, total, err := db.Attachments(ctx, "main", conv, all, after, 4)
+			if err != nil || total != 6 {
+				t.Fatal(total, err)
+			}
+			for i, a := range page {
+				if own := a.Conversation == conv; own != (after+i < 2) {
+					t.Errorf("%s: entry %d is of the conversation: %v", from, after+i, own)
+				}
+				got = append(got, a.ID)
+			}
+			if len(page) < 4 {
+				break
+			}
+		}
+		slices.Sort(got)
+		if len(slices.Compact(got)) != 6 {
+			t.Errorf("%s: pages gave %v", from, got)
+		}
+	}
+	if _, err := db.Attachment(ctx, "main", places["elsewhere"].Conversation(), ids["its thread"]); err != nil {
+		t.Errorf("another channel's thread from its channel: %v", err)
+	}
+	if _, err := db.Attachment(ctx, "other", channel.Conversation(), ids["thread"]); !errors.Is(err, ErrNotFound) {
+		t.Errorf("another agent: %v", err)
 	}
 }
 

@@ -15,8 +15,9 @@ const (
 	listMax     = 100
 )
 
-// ListDocuments is the complete inventory of the conversation, a page at a
-// time, as far as the place of the answer may know of it.
+// ListDocuments is the complete inventory of the conversation and of the
+// channel and threads around it, a page at a time, as far as the place of the
+// answer may know of it.
 type ListDocuments struct {
 	Authorizer *attachments.Authorizer
 }
@@ -27,7 +28,7 @@ var _ agent.Tool = (*ListDocuments)(nil)
 func (*ListDocuments) Spec() agent.ToolSpec {
 	return agent.ToolSpec{
 		Name: "list_documents",
-		Description: "Lists every file posted in this conversation, oldest first: id, name, type, size in bytes, pixel dimensions, who posted it and when, and its state. " +
+		Description: "Lists every file posted in this conversation, oldest first, then those posted in the channel or threads around it (around: true): id, name, type, size in bytes, pixel dimensions, who posted it and when, and its state. " +
 			"Use it to find the id of a picture or file from an earlier message. Pages: pass next as after until next is 0.",
 		Parameters: json.RawMessage(`{"type":"object","properties":{` +
 			`"after":{"type":"integer","minimum":0,"description":"the next of the page before; 0 or absent for the first page"},` +
@@ -47,6 +48,7 @@ type document struct {
 	Size     int64             `json:"size"`
 	Width    int               `json:"width,omitempty"`
 	Height   int               `json:"height,omitempty"`
+	Around   bool              `json:"around,omitempty"` // posted beside the conversation
 	PostedBy string            `json:"posted_by"`
 	PostedAt string            `json:"posted_at"`
 	State    chat.FileState    `json:"state"`
@@ -86,7 +88,7 @@ func (t *ListDocuments) Run(ctx context.Context, c agent.Call) (agent.Outcome, e
 	out := documents{Documents: []document{}, Total: page.Total, Next: page.Next}
 	for _, a := range page.Items {
 		d := document{
-			ID: a.ID, Ordinal: a.Ordinal, Name: agent.InertName(a.Name), Type: a.SniffedType, Size: a.Size,
+			ID: a.ID, Ordinal: a.Ordinal, Around: a.Conversation != c.Request.Conversation, Name: agent.InertName(a.Name), Type: a.SniffedType, Size: a.Size,
 			Width: a.Width, Height: a.Height, PostedBy: agent.InertName(a.Author.Name),
 			PostedAt: a.PostedAt.UTC().Format(time.RFC3339), State: a.State, Viewable: agent.Viewable(a) && a.StateReason == "",
 		}

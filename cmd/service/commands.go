@@ -110,6 +110,9 @@ func (c *commands) attachments(ctx context.Context, a *workflows.Agent, in chat.
 			t = it.DeclaredType + " as declared"
 		}
 		fmt.Fprintf(&b, "%s  %s  %s, %d bytes, %s  by %s at %s", it.ID, agent.InertName(it.Name), t, it.Size, it.State, agent.InertName(it.Author.Name), it.PostedAt.UTC().Format(time.DateTime))
+		if it.Conversation != conv {
+			b.WriteString("  (beside this conversation)")
+		}
 		if it.StateReason != "" {
 			fmt.Fprintf(&b, "  (%s)", it.StateReason)
 		}
@@ -129,9 +132,12 @@ func (c *commands) trail(ctx context.Context, id chat.AgentID, conv chat.Convers
 	if err != nil {
 		return "trail needs an attachment id, such as attachments lists them.", nil
 	}
-	if _, err := c.db.Attachment(ctx, id, conv, att); errors.Is(err, checkpoints.ErrNotFound) {
+	// Nobody is asked here who may know of it, so only the conversation's own.
+	row, err := c.db.Attachment(ctx, id, conv, att)
+	if errors.Is(err, checkpoints.ErrNotFound) || err == nil && row.Conversation != conv {
 		return attachments.ErrNotAvailable.Error() + ".", nil
-	} else if err != nil {
+	}
+	if err != nil {
 		return "", err
 	}
 	uses, err := c.db.Uses(ctx, id, att)

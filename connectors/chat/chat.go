@@ -80,6 +80,16 @@ func NewPlace(agent AgentID, p Platform, workspace, channel, thread string, kind
 	}
 }
 
+// Around reports whether other is this place, its channel, one of its threads
+// or another thread of its channel. It says that a picture posted there may be
+// asked for here at all; who may see it is the connector's to decide.
+func (p Place) Around(other Place) bool {
+	if p.ID == "" || other.ID == "" || p.Agent != other.Agent || p.Platform != other.Platform {
+		return false
+	}
+	return p.ID == other.ID || other.ID == p.Parent || other.Parent == p.ID || p.Parent != "" && p.Parent == other.Parent
+}
+
 // Conversation names what the place's agent says there.
 func (p Place) Conversation() ConversationID { return ConversationOf(p.Agent, p.ID) }
 

@@ -62,6 +62,8 @@ func (b *Bot) Decide(ctx context.Context, q attachments.Question) (attachments.D
 func structural(q attachments.Question) (rule, reason string) {
 	s, d := q.Source, q.Destination
 	switch {
+	case s.Kind == chat.Ephemeral:
+		return "", "the source was shown to one person only"
 	case s.Channel != d.Channel:
 		return "", "the destination is another channel than the source"
 	case s.Thread == d.Thread:
@@ -112,6 +114,10 @@ func (b *Bot) decideDirect(ctx context.Context, q attachments.Question, refuse f
 		return refuse("S1", reason)
 	case c.Type != channelDirect || c.GuildID != "":
 		return refuse("S1", "the place is no direct conversation with one person")
+	case len(c.Recipients) != 1 || c.Recipients[0].ID == "":
+		return refuse("S1", "it could not be established whose direct conversation this is")
+	case q.Actor.User != c.Recipients[0].ID:
+		return refuse("S1", "the one who asks does not take part in the direct conversation")
 	}
 	return attachments.Allow("S1", q.Source.Epoch+epoch, q.Destination.Epoch+epoch), nil
 }
@@ -119,6 +125,7 @@ func (b *Bot) decideDirect(ctx context.Context, q attachments.Question, refuse f
 // established checks a structural rule against the platform as it is now.
 func (b *Bot) established(ctx context.Context, q attachments.Question, src, dst string) (reason string, err error) {
 	guildID, parentID := q.Source.Workspace, q.Source.Channel
+	b.warm(ctx, q, src, dst)
 	for _, id := range []string{src, dst} {
 		p := q.Source
 		if id == dst {
@@ -146,19 +153,17 @@ func (b *Bot) established(ctx context.Context, q attachments.Question, src, dst 
 	case parent.Overwrites == nil:
 		return "the channel's overwrites could not be established", nil
 	}
+	if why, err := b.askerReads(ctx, q, parent); err != nil || why != "" {
+		return why, err
+	}
 	// Whoever sees the answer in a channel but not its history could not open
 	// a source posted before. The message being answered is on their screens.
 	if q.Message != "" && q.Message == q.Trigger && q.Source.ID == q.Destination.ID {
 		return "", nil
 	}
-	g, err := ask[guild](ctx, b.facts, guildID, "/guilds/"+guildID)
-	switch {
-	case hasStatus(err, 403, 404):
-		return "the agent is not in the server any more", nil
-	case err != nil:
-		return "", fmt.Errorf("discord: ask for the server's roles: %w", err)
-	case g.ID != guildID:
-		return "the server's roles could not be established", nil
+	g, why, err := b.liveGuild(ctx, guildID)
+	if err != nil || why != "" {
+		return why, err
 	}
 	universal, err := historyIsUniversal(g, parent.Overwrites)
 	if err != nil {

@@ -20,9 +20,11 @@ const (
 )
 
 // said posts a picture and answers its event.
-func (w *world) said(channel string) chat.Event {
+func (w *world) said(channel string) chat.Event { return w.saidBy(w.alice, channel) }
+
+func (w *world) saidBy(user, channel string) chat.Event {
 	w.t.Helper()
-	w.Post(channel, w.alice, draft{Text: w.at(), Files: []fakediscord.File{png("a.png")}})
+	w.Post(channel, user, draft{Text: w.at(), Files: []fakediscord.File{png("a.png")}})
 	return w.next()
 }
 
@@ -59,7 +61,11 @@ func TestAudienceRules(t *testing.T) {
 	names := map[string]string{"channel": w.channel, "public": public, "second": second, "private": private, "private2": private2,
 		"elsewhere": elsewhere, "foreign": foreign, "dm": dm, "dm2": dm2}
 	for name, id := range names {
-		at[name] = w.said(id)
+		who := w.alice
+		if id == dm2 {
+			who = w.bob
+		}
+		at[name] = w.saidBy(who, id)
 	}
 	allowed := map[[2]string]string{
 		{"channel", "private"}: "S2", {"channel", "private2"}: "S2",
@@ -83,13 +89,72 @@ func TestAudienceRules(t *testing.T) {
 	w.expect("a private thread under a public one's kind", e, at["channel"].Place, "")
 }
 
+// Whoever has left, or lost the channel, is looked nothing up for, though
+// their message came before. Others are unaffected by an uploader who left.
+func TestWhoAsksHasToReadTheChannel(t *testing.T) {
+	w := newWorld(t)
+	now := newClock()
+	w.change = func(c *Config) { c.Now = now.now }
+	role := w.AddRole(w.guild, 0, w.bob)
+	dm := w.AddDM(w.bob)
+	w.run()
+	posted, asked, direct := w.saidBy(w.alice, w.channel), w.saidBy(w.bob, w.channel), w.saidBy(w.bob, dm)
+	ask := func(who chat.Event) func() (attachments.Decision, error) {
+		return func() (attachments.Decision, error) {
+			return w.bot.Decide(t.Context(), attachments.Question{Agent: agent, Actor: who.Message.Author, Source: posted.Place,
+				Message: posted.Message.ID, Destination: posted.Place, Trigger: who.Message.ID})
+		}
+	}
+	soon := func(what string, ask func() (attachments.Decision, error), allowed bool) {
+		t.Helper()
+		var d attachments.Decision
+		var err error
+		for range 200 {
+			if d, err = ask(); err == nil && d.Allowed() == allowed {
+				break
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		if err != nil || d.Allowed() != allowed || !allowed && d.Reason == "" {
+			t.Errorf("%s: %+v, %v, want allowed %v", what, d, err, allowed)
+		}
+	}
+	soon("a member", ask(asked), true)
+	w.SetOverwrites(w.channel, fakediscord.Deny(role, see))
+	soon("who can't see the channel any more", ask(asked), false)
+	soon("who still can", ask(posted), true)
+	w.SetOverwrites(w.channel)
+	soon("who can again", ask(asked), true)
+	w.Leave(w.guild, w.bob)
+	now.later(factsLife) // no event tells of it
+	soon("who has left", ask(asked), false)
+	w.Leave(w.guild, w.alice)
+	now.later(factsLife)
+	other := asked
+	other.Message.Author = chat.Actor{Platform: Platform, User: w.Owner, Role: chat.Guest}
+	soon("somebody else, after the uploader left", ask(other), true)
+	for what, who := range map[string]chat.Actor{"nobody": {}, "of another platform": {Platform: "x", User: w.Owner}, "no id": {Platform: Platform, User: "../x"}} {
+		q := other
+		q.Message.Author = who
+		if d, err := ask(q)(); d.Allowed() || err == nil && d.Reason == "" {
+			t.Errorf("%s: %+v, %v", what, d, err)
+		}
+	}
+	// A stranger in somebody's direct conversation.
+	if d, err := w.bot.Decide(t.Context(), attachments.Question{Agent: agent, Actor: posted.Message.Author, Source: direct.Place,
+		Message: direct.Message.ID, Destination: direct.Place}); d.Allowed() || err == nil && d.Reason == "" {
+		t.Errorf("a stranger in a direct conversation: %+v, %v", d, err)
+	}
+}
+
 // discordgo's own computation ignores the parent's overwrites for threads.
 func TestHistoryHasToBeUniversal(t *testing.T) {
 	w := newWorld(t)
 	role := w.AddRole(w.guild, 0, w.bob)
 	thread := w.AddThread(w.channel, fakediscord.PublicThread, w.Bot.ID)
 	w.run()
-	src, inThread := w.said(w.channel), w.said(thread)
+	// Bob asks: he has the role.
+	src, inThread := w.saidBy(w.bob, w.channel), w.saidBy(w.bob, thread)
 	w.SetOverwrites(w.channel, fakediscord.Deny(role, history))
 	w.expectSoon("without history", src, src.Place, "")
 	w.expect("thread, without the parent's history", inThread, inThread.Place, "")
@@ -131,7 +196,7 @@ func TestFactsAreLiveAndShared(t *testing.T) {
 	src := w.said(w.channel)
 	asked := func() (n int) {
 		for _, r := range w.Requests() {
-			if strings.HasPrefix(r, "GET /guilds/") {
+			if strings.HasPrefix(r, "GET /guilds/"+w.guild) {
 				n++
 			}
 		}
@@ -144,12 +209,12 @@ func TestFactsAreLiveAndShared(t *testing.T) {
 	for range 20 {
 		<-done
 	}
-	if n := asked(); n != 1 {
+	if n := asked(); n != 2 { // its roles, and the one who asks
 		t.Errorf("asked %d times", n)
 	}
 	now.later(factsLife)
 	w.expect("later", src, src.Place, "S1")
-	if n := asked(); n != 2 {
+	if n := asked(); n != 4 {
 		t.Errorf("facts of 30 s ago were used: asked %d times", n)
 	}
 	for kind, data := range map[string]map[string]any{

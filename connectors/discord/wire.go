@@ -72,8 +72,9 @@ type message struct {
 }
 
 type member struct {
-	User *user  `json:"user"`
-	Nick string `json:"nick"`
+	User  *user    `json:"user"`
+	Nick  string   `json:"nick"`
+	Roles []string `json:"roles"`
 }
 
 // revision changes with every edit, and with the set of files, whatever the
@@ -149,6 +150,7 @@ type channel struct {
 	GuildID       string          `json:"guild_id"`
 	ParentID      string          `json:"parent_id"`
 	OwnerID       string          `json:"owner_id"`
+	Recipients    []user          `json:"recipients"` // of a direct conversation, without the bot
 	LastMessageID string          `json:"last_message_id"`
 	Overwrites    []overwrite     `json:"permission_overwrites"`
 	Member        json.RawMessage `json:"member"` // there if the bot is in the thread

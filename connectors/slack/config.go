@@ -82,6 +82,7 @@ type Bot struct {
 	self identity
 
 	facts   *factsCache
+	readers readers
 	queue   *queue
 	seen    *seen
 	threads *threads

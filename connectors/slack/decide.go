@@ -35,6 +35,9 @@ func (b *Bot) Decide(ctx context.Context, q attachments.Question) (attachments.D
 	case !b.ours(self, src) || !b.ours(self, dst):
 		return attachments.Refuse("place", "source or destination is no place of this workspace and agent"), nil
 	}
+	if src.Kind == chat.Ephemeral {
+		return attachments.Refuse("S2", "the source was shown to one person only"), nil
+	}
 	channel := b.facts.canonical(src.Channel)
 	if channel != b.facts.canonical(dst.Channel) {
 		return attachments.Refuse("S1", "the destination is in another channel than the source"), nil
@@ -50,6 +53,11 @@ func (b *Bot) Decide(ctx context.Context, q attachments.Question) (attachments.D
 	if !i.IsIM && !i.IsMember {
 		return attachments.Refuse("member", "the agent is not in the channel"), nil
 	}
+	if why, err := b.askerReads(ctx, self, channel, i, q.Actor); err != nil {
+		return attachments.Decision{}, err
+	} else if why != "" {
+		return attachments.Refuse("member", why), nil
+	}
 	if q.Message != "" { // else the place as a whole
 		there, err := b.lives(ctx, src, q.Message)
 		if err != nil {
@@ -62,7 +70,7 @@ func (b *Bot) Decide(ctx context.Context, q attachments.Question) (attachments.D
 	rule := "S1"
 	if dst.Kind == chat.Ephemeral {
 		rule = "S2"
-		ok, err := b.isMember(ctx, channel, q.Actor)
+		ok, err := b.readers.member(ctx, b, channel, q.Actor)
 		if err != nil {
 			return attachments.Decision{}, err
 		}

@@ -113,6 +113,29 @@ func TestAudience(t *testing.T) {
 	if d, err := s.ask(one, eph); err != nil || d.Allowed() {
 		t.Errorf("ephemeral for one who left: %+v, %v", d, err)
 	}
+	// A public channel is read by every full member, a guest reads the channels
+	// that they are in, and whoever has left reads nothing.
+	if d, err := s.ask(one, two); err != nil || !d.Allowed() {
+		t.Errorf("a member of the workspace who is not in the channel: %+v, %v", d, err)
+	}
+	for what, u := range map[string]fakeslack.User{"a guest elsewhere": {Restricted: true}, "who has left": {Deleted: true}, "of another team": {Team: "T9"}} {
+		u.ID, u.Name = "U1", "ann"
+		if u.Team == "" {
+			u.Team = fakeslack.Team
+		}
+		s.fake.AddUser(u)
+		s.facts.drop("")
+		if d, err := s.ask(one, two); err != nil || d.Allowed() || d.Reason == "" {
+			t.Errorf("%s: %+v, %v", what, d, err)
+		}
+	}
+	s.fake.AddUser(fakeslack.User{ID: "U1", Team: fakeslack.Team, Name: "ann"})
+	// Shown to one person: nobody else's to see, nor theirs elsewhere.
+	shown := one
+	shown.Place.Kind = chat.Ephemeral
+	if d, err := s.ask(shown, two); err != nil || d.Allowed() {
+		t.Errorf("an ephemeral source: %+v, %v", d, err)
+	}
 	// Doubt refuses.
 	s.facts.drop("")
 	s.fake.Fail("conversations.info", fakeslack.Failure{Status: 500, Times: 100})

@@ -12,6 +12,7 @@ import (
 func (s *Server) AddChannel(c Channel) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	c.Members = slices.Clone(c.Members) // the caller's list may serve several channels
 	c.IsMember = slices.Contains(c.Members, BotUser)
 	s.channels[c.ID] = &c
 }

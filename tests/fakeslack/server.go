@@ -46,6 +46,9 @@ type User struct {
 	Team  string `json:"team_id"`
 	Name  string `json:"name"`
 	IsBot bool   `json:"is_bot"`
+
+	Deleted    bool `json:"deleted"`
+	Restricted bool `json:"is_restricted"` // a guest
 }
 
 // File is a file object. Data is what the host serves.

@@ -10,21 +10,22 @@ import (
 
 // Forget makes a message or one attachment as good as deleted, whatever the
 // platform still has: its text goes, its files are never fetched again. It
-// says how many rows that were there are gone now.
+// says how many rows that were there are gone now. What is around the
+// conversation may be named, too: an owner's command in a channel is about its
+// threads as well.
 func (db *DB) Forget(ctx context.Context, agent chat.AgentID, conv chat.ConversationID, m chat.MessageID, a chat.AttachmentID) (int, error) {
 	n := 0
 	err := pgx.BeginFunc(ctx, db.pool, func(tx pgx.Tx) error {
 		if m != "" {
 			t, err := tx.Exec(ctx, `UPDATE message SET text = '', deleted_at = now()
-				WHERE id = $1 AND conversation = $2 AND deleted_at IS NULL
-				AND EXISTS (SELECT 1 FROM conversation c WHERE c.id = $2 AND c.agent = $3)`, m, conv, agent)
+				WHERE id = $3 AND deleted_at IS NULL AND place IN `+around, agent, conv, m)
 			if err != nil {
 				return err
 			}
 			n += int(t.RowsAffected())
 		}
 		t, err := tx.Exec(ctx, `UPDATE attachment SET state = 'deleted', state_reason = 'an owner had it forgotten'
-			WHERE agent = $1 AND conversation = $2 AND (id = $3 OR message = $4) AND state <> 'deleted'`, agent, conv, a, m)
+			WHERE agent = $1 AND place IN `+around+` AND (id = $3 OR message = $4) AND state <> 'deleted'`, agent, conv, a, m)
 		n += int(t.RowsAffected())
 		return err
 	})

@@ -38,9 +38,10 @@ func (db *DB) turn(ctx context.Context, id chat.TurnID) (Turn, error) {
 	return one(ctx, db.pool, scanTurn, `SELECT `+turnColumns+` FROM turn t WHERE t.id = $1`, clean(string(id)))
 }
 
-// RecentTurns are a conversation's latest turns, newest first.
+// RecentTurns are the latest turns of a conversation and of those around it,
+// newest first.
 func (db *DB) RecentTurns(ctx context.Context, agent chat.AgentID, conv chat.ConversationID, limit int) ([]Turn, error) {
-	t, err := many(ctx, db.pool, scanTurn, `SELECT `+turnColumns+` FROM turn t WHERE t.agent = $1 AND t.conversation = $2
+	t, err := many(ctx, db.pool, scanTurn, `SELECT `+turnColumns+` FROM turn t WHERE t.agent = $1 AND (t.conversation = $2 OR t.place IN `+around+`)
 		ORDER BY t.started_at DESC, t.id DESC LIMIT $3`, clean(string(agent)), clean(string(conv)), max(limit, 0))
 	return t, translate(ctx, "recent turns", err)
 }

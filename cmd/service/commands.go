@@ -51,14 +51,11 @@ func (c *commands) Command(ctx context.Context, in chat.Command) (string, error)
 	case "status":
 		return c.status(ctx, in.Agent, conv)
 	case "stop":
-		if err := c.ingress.Stop(ctx, conv); err != nil {
-			return "", err
-		}
-		return "Stopping what is running here.", nil
+		return c.stop(ctx, in.Agent, conv)
 	case "attachments":
 		return c.attachments(ctx, a, in, conv)
 	case "trail":
-		return c.trail(ctx, in.Agent, conv, arg)
+		return c.trail(ctx, a, in, conv, arg)
 	case "model":
 		return describe(a.Inference.Model.Info(ctx)), nil
 	case "forget":
@@ -88,9 +85,45 @@ func (c *commands) status(ctx context.Context, id chat.AgentID, conv chat.Conver
 		if t.Reason != "" {
 			fmt.Fprintf(&b, "  (%s)", t.Reason)
 		}
+		if t.Conversation != conv {
+			b.WriteString("  (beside this conversation)")
+		}
 		b.WriteByte('\n')
 	}
 	return b.String(), nil
+}
+
+// stop ends the turn of the conversation, or, where none is running, those
+// around it: Slack takes no command in a thread, where its turns run.
+func (c *commands) stop(ctx context.Context, id chat.AgentID, conv chat.ConversationID) (string, error) {
+	turns, err := c.db.RecentTurns(ctx, id, conv, 100)
+	if err != nil {
+		return "", err
+	}
+	stopped := map[chat.ConversationID]bool{conv: true}
+	beside := 0
+	for _, t := range turns {
+		if t.State != checkpoints.TurnRunning {
+			continue
+		}
+		if t.Conversation == conv {
+			stopped, beside = map[chat.ConversationID]bool{conv: true}, 0
+			break
+		}
+		if !stopped[t.Conversation] {
+			stopped[t.Conversation] = true
+			beside++
+		}
+	}
+	for s := range stopped {
+		if err := c.ingress.Stop(ctx, s); err != nil {
+			return "", err
+		}
+	}
+	if beside > 0 {
+		return fmt.Sprintf("Stopping what is running in %d conversations beside this one.", beside), nil
+	}
+	return "Stopping what is running here.", nil
 }
 
 func (c *commands) attachments(ctx context.Context, a *workflows.Agent, in chat.Command, conv chat.ConversationID) (string, error) {
@@ -127,20 +160,24 @@ func (c *commands) attachments(ctx context.Context, a *workflows.Agent, in chat.
 // maxTrail bounds one answer; the newest uses are shown.
 const maxTrail = 40
 
-func (c *commands) trail(ctx context.Context, id chat.AgentID, conv chat.ConversationID, arg string) (string, error) {
+func (c *commands) trail(ctx context.Context, a *workflows.Agent, in chat.Command, conv chat.ConversationID, arg string) (string, error) {
 	att, err := chat.ParseAttachmentID(arg)
 	if err != nil {
 		return "trail needs an attachment id, such as attachments lists them.", nil
 	}
-	// Nobody is asked here who may know of it, so only the conversation's own.
-	row, err := c.db.Attachment(ctx, id, conv, att)
-	if errors.Is(err, checkpoints.ErrNotFound) || err == nil && row.Conversation != conv {
+	// A trail tells as much as a listing does, so whoever reads here is asked
+	// about, and the question goes into the trail.
+	var state *attachments.StateError
+	switch _, _, err := a.Authorizer.Authorize(ctx, attachments.Request{
+		Agent: in.Agent, Actor: in.Actor, Conversation: conv, Destination: in.Place.ID,
+	}, att, "trail"); {
+	case err == nil, errors.As(err, &state):
+	case errors.Is(err, attachments.ErrNotAvailable):
 		return attachments.ErrNotAvailable.Error() + ".", nil
-	}
-	if err != nil {
+	default:
 		return "", err
 	}
-	uses, err := c.db.Uses(ctx, id, att)
+	uses, err := c.db.Uses(ctx, in.Agent, att)
 	if err != nil {
 		return "", err
 	}

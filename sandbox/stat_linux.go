@@ -1,0 +1,7 @@
+package sandbox
+
+import "golang.org/x/sys/unix"
+
+func entryOf(st *unix.Stat_t) entry {
+	return entry{mode: st.Mode, size: st.Size, blocks: st.Blocks * 512, inode: st.Ino, links: uint64(st.Nlink), changed: st.Ctim}
+}

@@ -95,6 +95,17 @@ func selectedJSON(s []Selected) (string, error) {
 	return string(b), nil
 }
 
+func placesJSON(p []chat.PlaceID) (string, error) {
+	if p == nil {
+		p = []chat.PlaceID{}
+	}
+	b, err := json.Marshal(p)
+	if err != nil {
+		return "", fmt.Errorf("%w: the places are not JSON", ErrInvalid)
+	}
+	return string(b), nil
+}
+
 // null turns an empty string into NULL, for columns whose shape is checked.
 func null[T ~string](s T) *string {
 	if s == "" {

@@ -1,7 +1,7 @@
 // Package checkpoints is the Postgres of Sightline: it opens and migrates it,
 // and stores what must survive a crash: places, messages and attachment rows,
 // the trail of uses, turns, their append-only steps, receipts, posts,
-// pixel-free audit bodies and quarantined digests.
+// drafts, pixel-free audit bodies and quarantined digests.
 //
 // It refuses what a CHECK can refuse: bodies over their size, malformed IDs
 // and digests, steps rewritten. It holds no pixels, no base64 and no

@@ -27,6 +27,19 @@ func (db *DB) Forget(ctx context.Context, agent chat.AgentID, conv chat.Conversa
 		t, err := tx.Exec(ctx, `UPDATE attachment SET state = 'deleted', state_reason = 'an owner had it forgotten'
 			WHERE agent = $1 AND place IN `+around+` AND (id = $3 OR message = $4) AND state <> 'deleted'`, agent, conv, a, m)
 		n += int(t.RowsAffected())
+		if err != nil || n == 0 {
+			return err
+		}
+		// The attachments of a forgotten message go with it.
+		rows, err := tx.Query(ctx, `SELECT id FROM attachment WHERE agent = $1 AND (id = $2 OR message = $3)`, agent, a, m)
+		if err != nil {
+			return err
+		}
+		gone, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, staleTurns, agent, conv, string(m), gone)
 		return err
 	})
 	if err != nil {

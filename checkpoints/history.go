@@ -15,7 +15,7 @@ import (
 // first, and says how many older ones there are.
 //
 // A deleted message comes with Deleted and no text, and so does what the agent
-// said when that was deleted: Answer is empty. Three round trips, however many
+// said when that was deleted, or drew on something that is: Answer is empty. Three round trips, however many
 // turns.
 func (db *DB) History(ctx context.Context, agent chat.AgentID, conv chat.ConversationID, before chat.TurnID, maxTurns int) (turns []PastTurn, older int, err error) {
 	turns, older, err = db.history(ctx, agent, conv, before, max(maxTurns, 0))
@@ -60,8 +60,10 @@ func (db *DB) retell(ctx context.Context, found []Turn) ([]PastTurn, error) {
 	turns := make([]PastTurn, len(found))
 	at := map[chat.TurnID]*PastTurn{}
 	ids := make([]string, len(found))
+	stale := map[chat.TurnID]bool{}
 	for i, t := range found {
 		turns[i].Turn = t
+		stale[t.ID] = t.Stale
 		at[t.ID], ids[i] = &turns[i], string(t.ID)
 	}
 	if len(found) == 0 {
@@ -103,7 +105,9 @@ func (db *DB) retell(ctx context.Context, found []Turn) ([]PastTurn, error) {
 				if err := r.Scan(&turn, &answer); err != nil {
 					return err
 				}
-				at[turn].Answer = answer
+				if !stale[turn] {
+					at[turn].Answer = answer
+				}
 			}
 			return r.Err()
 		})

@@ -108,7 +108,6 @@ func TestHistoryForgetsWhatWasDeleted(t *testing.T) {
 	t.Parallel()
 	db, ctx := open(t), t.Context()
 	answered(t, db, 0)
-	must[Recorded](t)(db.Record(ctx, deleted(room, "q0")))
 	own := posted(room, "a0", "answer 0")
 	own.Message.FromAgent = true
 	if r := must[Recorded](t)(db.Record(ctx, own)); !r.Message.FromAgent {
@@ -118,8 +117,16 @@ func TestHistoryForgetsWhatWasDeleted(t *testing.T) {
 	if err != nil || len(turns) != 1 {
 		t.Fatal(turns, err)
 	}
+	if p := turns[0]; p.Answer != "answer 0" || p.Turn.Stale {
+		t.Errorf("%+v", p)
+	}
+	must[Recorded](t)(db.Record(ctx, deleted(room, "q0")))
+	if turns, _, err = db.History(ctx, "main", room.Conversation(), "", 9); err != nil || len(turns) != 1 {
+		t.Fatal(turns, err)
+	}
+	// The question is gone, and with it the answer, which draws on it.
 	p := turns[0]
-	if !p.Messages[0].Deleted || p.Messages[0].Text != "" || p.Messages[1].Text != "and" || p.Attachments[0].State != chat.FileDeleted || p.Answer != "answer 0" {
+	if !p.Messages[0].Deleted || p.Messages[0].Text != "" || p.Messages[1].Text != "and" || p.Attachments[0].State != chat.FileDeleted || p.Answer != "" || !p.Turn.Stale {
 		t.Errorf("%+v", p)
 	}
 	must[Recorded](t)(db.Record(ctx, deleted(room, "a0")))

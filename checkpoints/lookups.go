@@ -10,10 +10,10 @@ import (
 	"sightline/connectors/chat"
 )
 
-// TurnPictures are the pictures of a turn's requests, shown or not, in the
-// order of the requests.
-func (db *DB) TurnPictures(ctx context.Context, id chat.TurnID) ([]chat.Selected, error) {
-	rows, err := db.pool.Query(ctx, `SELECT pictures FROM audit WHERE turn = $1 ORDER BY seq, attempt`, id)
+// TurnPictures are the pictures of a turn's requests after a step, shown or
+// not, in the order of the requests.
+func (db *DB) TurnPictures(ctx context.Context, id chat.TurnID, after int) ([]chat.Selected, error) {
+	rows, err := db.pool.Query(ctx, `SELECT pictures FROM audit WHERE turn = $1 AND seq > $2 ORDER BY seq, attempt`, id, after)
 	if err != nil {
 		return nil, translate(ctx, "pictures of turn", err)
 	}

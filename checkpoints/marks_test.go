@@ -1,6 +1,7 @@
 package checkpoints
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -45,7 +46,82 @@ func TestLastMessagesOfEachPlace(t *testing.T) {
 	say("a", "C1", "900.1", "1000.000005")
 	say("b", "C1", "", "9999.000000")
 	got, err := db.LastMessages(t.Context(), "a", "slack")
-	if err != nil || len(got) != 2 || got[0] != (Last{"C1", "", "1000.000010"}) || got[1] != (Last{"C1", "900.1", "1000.000005"}) {
+	if err != nil || len(got) != 2 || got[0] != (Last{"C1", "", "1000.000010", false}) || got[1] != (Last{"C1", "900.1", "1000.000005", false}) {
 		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// What is compared with the platform after a gap: people's messages of the
+// last days that are not known to be gone, the newest first.
+func TestRecentMessages(t *testing.T) {
+	db := open(t)
+	place := chat.NewPlace("a", "slack", "T", "C1", "9.1", chat.PublicThread)
+	record := func(p chat.Place, kind chat.EventKind, native string, age time.Duration, files ...chat.File) Recorded {
+		t.Helper()
+		r, err := db.Record(t.Context(), chat.Event{Kind: kind, Place: p, Files: files,
+			Message: chat.Message{NativeID: native, Revision: "r" + native, Text: "x", At: time.Now().Add(-age), Author: chat.Actor{Platform: "slack", User: "u"}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	const day = 24 * time.Hour
+	record(place, chat.MessagePosted, "old with a file", 20*day, png("f"))
+	record(place, chat.MessagePosted, "old", 20*day)
+	record(place, chat.MessagePosted, "older with a file", 40*day, png("f"))
+	record(place, chat.MessagePosted, "new", time.Hour)
+	record(place, chat.MessagePosted, "gone", 0)
+	record(place, chat.MessageDeleted, "gone", 0)
+	record(chat.NewPlace("b", "slack", "T", "C1", "", chat.Channel), chat.MessagePosted, "another agent's", 0)
+	record(chat.NewPlace("a", "slack", "T", "C1", "", chat.Ephemeral), chat.MessagePosted, "a command's", 0)
+	want := []Recent{{"T", "C1", "9.1", "new", "rnew"}, {"T", "C1", "9.1", "old with a file", "rold with a file"}}
+	for limit, want := range map[int][]Recent{10: want, 1: want[:1]} {
+		if got, err := db.RecentMessages(t.Context(), "a", "slack", limit); err != nil || !slices.Equal(got, want) {
+			t.Errorf("at most %d: %+v, %v", limit, got, err)
+		}
+	}
+	// A thread in which the agent answered is told from one that it noted.
+	m := record(place, chat.MessagePosted, "9.9", 0)
+	last := func() bool {
+		t.Helper()
+		l, err := db.LastMessages(t.Context(), "a", "slack")
+		if err != nil || len(l) != 2 {
+			t.Fatalf("%+v, %v", l, err)
+		}
+		for _, p := range l {
+			if p.Thread == "9.1" {
+				return p.Answered
+			}
+		}
+		return false
+	}
+	if last() {
+		t.Error("answered, before there was a turn")
+	}
+	if _, err := db.BeginTurn(t.Context(), Turn{ID: chat.TurnOf(m.Message.ID), Agent: "a", Conversation: m.Conversation, Place: place.ID, Message: m.Message.ID,
+		Actor: m.Message.Author, WorkflowID: "w", RunID: "r"}); err != nil {
+		t.Fatal(err)
+	}
+	if !last() {
+		t.Error("not answered, with a turn")
+	}
+}
+
+func TestAliases(t *testing.T) {
+	db := open(t)
+	for _, a := range []Alias{{"C1", "C2"}, {"C1", "C3"}, {"C1", "C2"}, {"C7", "C0"}} {
+		if err := db.SetAlias(t.Context(), "a", "slack", a); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// In the order in which they came: the last one of a channel is its own now.
+	if got, err := db.Aliases(t.Context(), "a", "slack"); err != nil || !slices.Equal(got, []Alias{{"C1", "C2"}, {"C1", "C3"}, {"C7", "C0"}}) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if got, err := db.Aliases(t.Context(), "b", "slack"); err != nil || len(got) != 0 {
+		t.Errorf("of another agent: %+v, %v", got, err)
+	}
+	if db.SetAlias(t.Context(), "a", "slack", Alias{"C1", "C1"}) == nil {
+		t.Error("a channel is its own alias")
 	}
 }

@@ -131,6 +131,7 @@ func (c *change) write(ctx context.Context, tx pgx.Tx) error {
 	if added > 0 {
 		b.Queue(`UPDATE conversation SET last_ordinal = last_ordinal + $2 WHERE id = $1`, c.conversation, added)
 	}
+	c.lose(b, c.agent)
 	if b.Len() == 0 {
 		return nil
 	}

@@ -9,6 +9,7 @@ import (
 // change is what an event does to its message: the rows as they will be, and
 // which of them are written.
 type change struct {
+	agent        chat.AgentID
 	conversation chat.ConversationID
 	message      storedMessage
 	inserted     bool
@@ -31,7 +32,7 @@ const (
 
 // decide is the table above Record. It only looks at its arguments.
 func decide(k known, e chat.Event) change {
-	c := change{conversation: e.Place.Conversation(), attachments: k.attachments, lastOrdinal: k.lastOrdinal}
+	c := change{agent: e.Place.Agent, conversation: e.Place.Conversation(), attachments: k.attachments, lastOrdinal: k.lastOrdinal}
 	if k.message == nil {
 		c.inserted = true
 		c.message = storedMessage{Message: e.Message, edited: e.Kind == chat.MessageEdited}

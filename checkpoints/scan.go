@@ -48,12 +48,12 @@ func scanAttachment(r pgx.CollectableRow) (a chat.Attachment, err error) {
 }
 
 const turnColumns = `t.id, t.agent, t.conversation, t.place, t.message, t.actor, t.workflow_id, t.run_id, t.state, t.reason,
-	t.started_at, t.finished_at`
+	t.started_at, t.finished_at, t.stale_at IS NOT NULL`
 
 func scanTurn(r pgx.CollectableRow) (t Turn, err error) {
 	var finished *time.Time
 	err = r.Scan(&t.ID, &t.Agent, &t.Conversation, &t.Place, &t.Message, &t.Actor, &t.WorkflowID, &t.RunID, &t.State, &t.Reason,
-		&t.StartedAt, &finished)
+		&t.StartedAt, &finished, &t.Stale)
 	t.StartedAt, t.FinishedAt = t.StartedAt.UTC(), utc(finished)
 	return t, err
 }
@@ -70,19 +70,27 @@ func scanStep(r pgx.CollectableRow) (s Step, err error) {
 	return s, err
 }
 
-const receiptColumns = `r.turn, r.seq, r.tool, r.call_id, r.verdict, r.reason, r.selected, r.at`
+const receiptColumns = `r.turn, r.seq, r.tool, r.call_id, r.verdict, r.reason, r.selected, r.places, r.at`
 
 func scanReceipt(r pgx.CollectableRow) (c Receipt, err error) {
-	err = r.Scan(&c.Turn, &c.Seq, &c.Tool, &c.CallID, &c.Verdict, &c.Reason, &c.Selected, &c.At)
+	err = r.Scan(&c.Turn, &c.Seq, &c.Tool, &c.CallID, &c.Verdict, &c.Reason, &c.Selected, &c.Places, &c.At)
 	c.At = c.At.UTC()
 	return c, err
 }
 
-const postColumns = `o.key, o.turn, o.kind, o.text, coalesce(o.native_id, ''), o.at, o.posted_at`
+const postColumns = `o.key, o.turn, o.kind, o.text, coalesce(o.native_id, ''), o.at, o.posted_at,
+	(SELECT d.first FROM draft d WHERE d.key = o.key), (SELECT d.native_id FROM draft d WHERE d.key = o.key)`
 
 func scanPost(r pgx.CollectableRow) (p Post, err error) {
 	var posted *time.Time
-	err = r.Scan(&p.Key, &p.Turn, &p.Kind, &p.Text, &p.NativeID, &p.At, &posted)
+	var first, draft *string
+	err = r.Scan(&p.Key, &p.Turn, &p.Kind, &p.Text, &p.NativeID, &p.At, &posted, &first, &draft)
+	if first != nil {
+		p.Draft = &chat.Draft{First: *first}
+		if draft != nil {
+			p.Draft.NativeID = *draft
+		}
+	}
 	p.At, p.PostedAt = p.At.UTC(), utc(posted)
 	return p, err
 }

@@ -49,9 +49,13 @@ func (db *DB) AppendToolStep(ctx context.Context, s Step, r Receipt) (Step, Rece
 		if err != nil {
 			return err
 		}
-		receipt, err = one(ctx, tx, scanReceipt, `INSERT INTO receipt AS r (turn, seq, tool, call_id, verdict, reason, selected, at)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8) RETURNING `+receiptColumns,
-			step.Turn, step.Seq, clean(r.Tool), label(r.CallID), r.Verdict, clip(r.Reason, maxReason), selected, stamp(r.At))
+		places, err := placesJSON(r.Places)
+		if err != nil {
+			return err
+		}
+		receipt, err = one(ctx, tx, scanReceipt, `INSERT INTO receipt AS r (turn, seq, tool, call_id, verdict, reason, selected, places, at)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) RETURNING `+receiptColumns,
+			step.Turn, step.Seq, clean(r.Tool), label(r.CallID), r.Verdict, clip(r.Reason, maxReason), selected, places, stamp(r.At))
 		return err
 	})
 	if err != nil {

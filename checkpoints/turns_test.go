@@ -286,7 +286,7 @@ func TestAudits(t *testing.T) {
 	if len(all) != 8 || !reflect.DeepEqual(all[1], want) || all[0].Outcome != "" {
 		t.Errorf("stored %+v", all)
 	}
-	if ps := must[[]Selected](t)(db.TurnPictures(ctx, turn.ID)); len(ps) != 8 || ps[0].Type != "image/png" {
+	if ps := must[[]Selected](t)(db.TurnPictures(ctx, turn.ID, -1)); len(ps) != 8 || ps[0].Type != "image/png" {
 		t.Errorf("pictures %+v", ps)
 	}
 	a.Turn = chat.TurnOf("x")

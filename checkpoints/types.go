@@ -59,6 +59,8 @@ type Turn struct {
 	Reason       string // of a failure, for operators
 	StartedAt    time.Time
 	FinishedAt   time.Time
+	// Stale: it draws on something that is gone by now.
+	Stale bool
 }
 
 // StepKind is what a step row holds.
@@ -98,7 +100,9 @@ type Receipt struct {
 	Verdict  Verdict
 	Reason   string
 	Selected []Selected
-	At       time.Time
+	// Places are those whose contents the answer told of, besides the selected.
+	Places []chat.PlaceID
+	At     time.Time
 }
 
 // Audit is the pixel-free body of one model request, and what came of it.
@@ -126,6 +130,16 @@ type Post struct {
 	NativeID string // empty: not known to be posted
 	At       time.Time
 	PostedAt time.Time
+	Draft    *chat.Draft // that it replaces; nil: none was begun
+}
+
+// Draft is a reply that is shown while it is made, under the reply's key.
+type Draft struct {
+	Key      string
+	Turn     chat.TurnID
+	First    string // the words that it was begun with
+	NativeID string // empty: not known to be out
+	Ended    bool   // it may not be shown any more: withdrawn, or the reply itself is on its way
 }
 
 // PastTurn is an earlier turn as a prompt retells it.

@@ -249,6 +249,10 @@ type Reply struct {
 	ReplyTo Message
 	Kind    ReplyKind
 	Text    string
+	Files   []ReplyFile
+	// Draft is the message that showed the answer while it was made, and that
+	// becomes the reply; nil: none was begun.
+	Draft *Draft
 }
 
 // Posted says where a reply is.
@@ -286,5 +290,28 @@ type Selected struct {
 	Width      int          `json:"width,omitempty"` // native
 	Height     int          `json:"height,omitempty"`
 	Region     *[4]int      `json:"region,omitempty"` // x, y, width, height
+	Page       int          `json:"page,omitempty"`   // of a PDF, from 1
+	// File names a file of the conversation's workspace instead of an
+	// attachment; Sources are the attachments that it may have been made of.
+	File    string         `json:"file,omitempty"`
+	Sources []AttachmentID `json:"sources,omitempty"`
 	Reason     string       `json:"reason,omitempty"` // why it is not shown; empty: shown
+}
+
+// Workspace is the one that a conversation has now. Its files are the
+// sandbox's.
+type Workspace struct {
+	ID           string
+	Agent        AgentID
+	Conversation ConversationID
+	UsedAt       time.Time
+}
+
+// WorkspaceFile is what is known of a file in a workspace: the attachments
+// that it may have been made of.
+type WorkspaceFile struct {
+	Name     string
+	Imported bool
+	Digest   string // SHA-256, hex; empty: not known
+	Sources  []AttachmentID
 }

@@ -43,6 +43,9 @@ func NewAttachmentID() AttachmentID {
 	return AttachmentID("att_" + idEncoding.EncodeToString(b[:]))
 }
 
+// NewWorkspaceID returns a fresh random ID of a workspace.
+func NewWorkspaceID() string { return "wsp_" + strings.TrimPrefix(string(NewAttachmentID()), "att_") }
+
 // ParseAttachmentID accepts exactly the shape NewAttachmentID makes, so that
 // a URL, a path or a file name in place of an ID is refused before any lookup.
 func ParseAttachmentID(s string) (AttachmentID, error) {

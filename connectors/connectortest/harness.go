@@ -28,6 +28,19 @@ type Harness struct {
 	// posts in a place as the platform has them now.
 	Post func(ctx context.Context, r chat.Reply) (chat.Posted, error)
 	Said func(place chat.Place) []string
+	// Shown are the files of those posts, and Forget makes the connector what
+	// it is after a restart: it knows nothing of what it posted.
+	Shown  func(place chat.Place) []Upload
+	Forget func()
+	// Drafts shows an answer while it is made; nil: the connector has another
+	// way to do so.
+	Drafts Drafter
+}
+
+// Drafter is what workflows asks of a connector that shows drafts.
+type Drafter interface {
+	Draft(ctx context.Context, r chat.Reply) (chat.Posted, error)
+	Withdraw(ctx context.Context, r chat.Reply) error
 }
 
 // Upload is a file that a person posts.
@@ -48,10 +61,14 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		"visibility": testVisibility,
 		"uniform":    testUniform,
 		"post":       testPost,
+		"post files": testPostFiles,
+		"draft":      testDraft,
+		"lost draft": testLostDraft,
+		"withdraw":   testWithdraw,
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := open(t)
-			if h.Agent == "" || h.Source == nil || h.Visibility == nil || h.Send == nil || h.Delete == nil || h.Post == nil || h.Said == nil {
+			if h.Agent == "" || h.Source == nil || h.Visibility == nil || h.Send == nil || h.Delete == nil || h.Post == nil || h.Said == nil || h.Shown == nil || h.Forget == nil {
 				t.Fatal("connectortest: the harness leaves something out")
 			}
 			test(t, &suite{Harness: h, t: t, inventory: newInventory()})

@@ -40,6 +40,12 @@ func (k *channels) put(c channel, self string) shape {
 	return s
 }
 
+func (k *channels) reset() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	clear(k.m)
+}
+
 func (k *channels) get(id string) (shape, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

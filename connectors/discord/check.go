@@ -54,26 +54,27 @@ func (b *Bot) checkIntents(ctx context.Context) Finding {
 
 func (b *Bot) checkGateway(ctx context.Context) Finding {
 	f := Finding{What: "discord gateway"}
-	var g struct {
-		Shards int `json:"shards"`
-		Limit  struct {
-			Remaining int `json:"remaining"`
-		} `json:"session_start_limit"`
-	}
-	err := b.rest.do(ctx, "GET", "/gateway/bot", nil, &g)
+	g, err := b.plan(ctx)
 	switch {
 	case err != nil:
 		f.Detail, f.Fix = err.Error(), "try again when Discord answers"
-	case g.Shards > 1:
-		f.Detail = fmt.Sprintf("Discord recommends %d shards; one connection is made", g.Shards)
-		f.Fix = "keep the bot in fewer than 2,500 servers"
-	case g.Limit.Remaining < 10:
+	case g.Limit.Remaining < max(10, 2*g.Shards):
 		f.Detail = fmt.Sprintf("%d identifications are left today", g.Limit.Remaining)
 		f.Fix = "see that no other process uses the token, and wait a day"
 	default:
-		f.OK, f.Detail = true, fmt.Sprintf("%d identifications are left today", g.Limit.Remaining)
+		f.OK, f.Detail = true, fmt.Sprintf("%d identifications are left today, for %d sessions", g.Limit.Remaining, g.Shards)
 	}
 	return f
+}
+
+// sayFindings tells the operators at the start what is missing, before the
+// first picture is.
+func (b *Bot) sayFindings(ctx context.Context) {
+	for _, f := range b.Check(ctx) {
+		if !f.OK && ctx.Err() == nil {
+			b.log.Warn("something that is needed on discord is missing", "what", f.What, "detail", f.Detail, "fix", f.Fix)
+		}
+	}
 }
 
 var permissionNames = []struct {

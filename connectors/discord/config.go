@@ -60,6 +60,14 @@ type Marks interface {
 	SetMark(ctx context.Context, agent chat.AgentID, m Mark) error
 }
 
+// Recorded is a message as the store has it.
+type Recorded struct {
+	Workspace string // of its place
+	Channel   string // or thread
+	Message   string
+	Revision  string
+}
+
 // Config is one agent on Discord.
 type Config struct {
 	Agent  chat.AgentID
@@ -74,9 +82,12 @@ type Config struct {
 	Commander Commander // nil: no slash commands
 	Messages  Messages  // nil: every audience is refused
 	Marks     Marks     // nil: kept in memory
-	MaxBytes  int64     // files over it are listed as oversize; 0: no limit
-	Log       *slog.Logger
-	Now       func() time.Time // default time.Now
+	// Recent, if set, is what the store has of the last days, the newest
+	// first: what may have been edited or deleted while nobody listened.
+	Recent   func(ctx context.Context) ([]Recorded, error)
+	MaxBytes int64 // files over it are listed as oversize; 0: no limit
+	Log      *slog.Logger
+	Now      func() time.Time // default time.Now
 }
 
 // Bot is the connection. All of its methods may be called at once.
@@ -90,7 +101,9 @@ type Bot struct {
 
 	ready     chan struct{}
 	readyOnce sync.Once
-	hidden    sync.Once // the missing-intent warning
+	hearing   sync.Mutex
+	silent    map[int]bool // shards that never were open
+	hidden    sync.Once    // the missing-intent warning
 
 	channels *channels
 	marks    *marks
@@ -105,9 +118,10 @@ type Bot struct {
 	streaks  streaks
 
 	// Set by tests, before Run.
-	openTimeout time.Duration
-	backoffMin  time.Duration
-	backoffMax  time.Duration
+	openTimeout   time.Duration
+	backoffMin    time.Duration
+	backoffMax    time.Duration
+	identifyEvery time.Duration
 }
 
 // New validates the configuration and connects to nothing.
@@ -141,6 +155,7 @@ func New(c Config) (*Bot, error) {
 		c: c, log: c.Log, base: base, ready: make(chan struct{}),
 		channels: newChannels(), seen: newRecent(20_000), deleted: newRecent(20_000),
 		openTimeout: 45 * time.Second, backoffMin: time.Second, backoffMax: time.Minute,
+		identifyEvery: 5 * time.Second, // Discord's, and a little: the next one is counted from the end of the last
 	}
 	b.rest = newRest(base, c.Token, c.Now)
 	b.cdn = b.newCDN()

@@ -14,7 +14,7 @@ func TestConnectorRules(t *testing.T) {
 		places := [2]string{w.channel, w.AddChannel(w.guild)}
 		w.run()
 		return connectortest.Harness{
-			Agent: agent, Source: w.bot, Visibility: w.bot, Post: w.bot.Post,
+			Agent: agent, Source: w.bot, Visibility: w.bot, Post: w.bot.Post, Drafts: w.bot,
 			Send: func(place int, text string, files ...connectortest.Upload) chat.Event {
 				t.Helper()
 				d := fakediscord.Draft{Text: w.at() + " " + text}
@@ -35,6 +35,15 @@ func TestConnectorRules(t *testing.T) {
 				}
 				return texts
 			},
+			Shown: func(p chat.Place) (files []connectortest.Upload) {
+				for _, m := range w.Said(p.Channel) {
+					for _, a := range m.Attachments {
+						files = append(files, connectortest.Upload{Name: a.Filename, Data: w.Data(a)})
+					}
+				}
+				return files
+			},
+			Forget: func() { w.bot.posts = posts{} },
 		}
 	})
 }

@@ -10,22 +10,25 @@ import (
 
 // dispatch takes an event off the gateway. It runs on the gateway's reader,
 // in the platform's order, and only sorts: whatever waits goes to a lane.
-func (b *Bot) dispatch(ctx context.Context, kind string, raw json.RawMessage) {
-	if err := b.sort(ctx, kind, raw); err != nil {
+func (b *Bot) dispatch(ctx context.Context, sh shard, kind string, raw json.RawMessage) {
+	if err := b.sort(ctx, sh, kind, raw); err != nil {
 		// Whatever it said may have been about who can read what.
 		b.facts.drop("")
 		b.log.Warn("an event of discord can't be read; what was known of its places is asked again", "event", kind, "error", err)
 	}
 }
 
-func (b *Bot) sort(ctx context.Context, kind string, raw json.RawMessage) error {
+func (b *Bot) sort(ctx context.Context, sh shard, kind string, raw json.RawMessage) error {
 	switch kind {
 	case "READY":
 		b.facts.drop("")
-		for _, c := range b.marks.direct() {
-			b.backfill(ctx, c)
+		if sh.has("") {
+			for _, c := range b.marks.direct() {
+				b.backfill(ctx, c)
+			}
 		}
-		b.readyOnce.Do(func() { close(b.ready) })
+		b.running.Go(func() { b.compare(ctx, sh) })
+		b.heard(sh)
 	case "RESUMED":
 		b.facts.drop("")
 	case "GUILD_CREATE":

@@ -13,13 +13,19 @@
 //	   READY and start
 //
 // The gateway acknowledges nothing, so a mark per channel does: a message
-// that was not delivered lies behind it and is read again through REST.
+// that was not delivered lies behind it and is read again through REST. Edits
+// and deletions have no mark: when a session begins anew, the newest messages
+// that the store has are compared with their channels (50 channels, three
+// pages each; what lies further back is refused at its next fetch).
 //
-// A connection goes through these states; a fatal close code ends Run:
+// There are as many sessions (shards) as Discord recommends, which begin at
+// the pace that it sets; each one hears its own servers, and the first one
+// direct messages. One goes through these states; a fatal close code ends Run:
 //
-//	opening ─▶ open ─▶ down ─▶ opening (resumes)
-//	   │ └─ stuck: the Session is abandoned and another one made
-//	   └─ 4004, 4010..4014: FatalError
+//	waiting ─▶ opening ─▶ open ─▶ down ─▶ opening (resumes)
+//	    ▲         │ └─ stuck: the Session is abandoned and another one made
+//	    │         └─ 4004, 4010, 4012..4014: FatalError; 4011: more sessions
+//	    └─ op 9, 4003, 4007, 4009, three failures: a new session
 //
 // It refuses audiences that it cannot establish now: facts are live, at most
 // 30 seconds old, and dropped by every event that may change them. Missing
@@ -27,5 +33,7 @@
 //
 // On failure nothing is acknowledged: a lookup or a sink that fails is asked
 // again, a download returns attachments.ErrGone, ErrDenied or ErrUnreachable,
-// a post may be repeated with its key and is posted once.
+// a post may be repeated with its key and is posted once. So may a draft, the
+// message that is edited while an answer is made and that its post ends: one
+// whose identifier was lost is found by its nonce, or in the channel.
 package discord

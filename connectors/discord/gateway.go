@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"regexp"
 	"strconv"
 	"time"
@@ -26,8 +27,8 @@ func (e *FatalError) Error() string {
 
 var fatalCodes = map[int][2]string{
 	4004: {"the bot token is not valid", "set DISCORD_TOKEN to the token of the developer portal's Bot page"},
-	4010: {"the shard is not valid", "run one process per bot token"},
-	4011: {"the bot is in too many servers for one connection", "sharding is not supported: remove the bot from servers"},
+	4010: {"the shard is not valid", "update this program: it numbers its sessions wrongly"},
+	4011: {"the bot is in too many servers for the sessions that Discord recommends", "start again later: Discord recommends more sessions once it has counted the servers"},
 	4012: {"the gateway version is not supported any more", "update this program"},
 	4013: {"the intents are not valid", "update this program: it asks for GUILDS, GUILD_MESSAGES, DIRECT_MESSAGES and MESSAGE_CONTENT"},
 	4014: {"the MESSAGE_CONTENT intent is not enabled", "switch on Message Content Intent on the developer portal's Bot page"},
@@ -43,6 +44,10 @@ func fatal(err error) *FatalError {
 		return nil
 	}
 	code, _ := strconv.Atoi(m[1])
+	return fatalCode(code)
+}
+
+func fatalCode(code int) *FatalError {
 	f, ok := fatalCodes[code]
 	if !ok {
 		return nil
@@ -51,11 +56,15 @@ func fatal(err error) *FatalError {
 }
 
 // Run receives events until ctx ends, which is no error. It returns a
-// *FatalError when Discord will not have this bot as it is configured.
+// *FatalError when Discord will not have this bot as it is configured. It may
+// be called again once it has returned.
 func (b *Bot) Run(ctx context.Context) error {
 	if b.c.Sink == nil {
 		return errors.New("discord: no sink")
 	}
+	// Another process may have been told meanwhile what became of them.
+	b.channels.reset()
+	b.facts.drop("")
 	ctx, cancel := context.WithCancel(ctx)
 	defer b.running.Wait()
 	defer cancel()
@@ -64,7 +73,12 @@ func (b *Bot) Run(ctx context.Context) error {
 	}
 	b.startLanes(ctx)
 	b.running.Go(func() { b.register(ctx) })
-	return b.stayConnected(ctx)
+	b.running.Go(func() { b.sayFindings(ctx) })
+	err := b.connections(ctx)
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
 }
 
 // introduce learns who we are and how far we were, however long it takes.
@@ -87,46 +101,66 @@ func (b *Bot) introduce(ctx context.Context) error {
 	}
 }
 
-func (b *Bot) stayConnected(ctx context.Context) error {
+// stable is how many of the shortest waits a connection has to last for its
+// end to be no sign of trouble.
+const stable = 10
+
+// stayConnected keeps one session, over all its connections.
+func (b *Bot) stayConnected(ctx context.Context, sh shard, starts *starts) error {
 	var l *link
-	wait, short := b.backoffMin, 0
+	wait, failed := b.backoffMin, 0
 	for ctx.Err() == nil {
-		// A session that keeps failing is not worth resuming: a fresh one
+		// A session that can't be opened is not worth resuming: a fresh one
 		// also brings out what is wrong, since it identifies.
-		if l == nil || short >= 3 {
-			if l != nil {
-				l.abandon()
-			}
-			next, err := b.newLink(ctx)
-			if err != nil {
+		if l != nil && (failed >= 3 || l.over()) {
+			l.abandon()
+			l = nil
+		}
+		if l == nil {
+			var err error
+			if l, err = b.newLink(ctx, sh); err != nil {
 				return err
 			}
-			l, short = next, 0
+			failed = 0
 		}
 		began := time.Now()
-		err := l.open(ctx)
-		if err == nil {
+		err := l.connect(ctx, starts)
+		opened := err == nil
+		if opened {
 			err = l.last(ctx)
 		}
 		b.facts.drop("") // what happened meanwhile is not known yet
 		if ctx.Err() != nil {
 			break
 		}
-		if f := fatal(err); f != nil {
+		if f := l.fatal(err); f != nil {
 			l.abandon()
+			if f.Code == 4011 {
+				return errMoreShards
+			}
 			return f
 		}
 		if errors.Is(err, errStuck) {
 			l = nil
 		}
-		if time.Since(began) > time.Minute {
-			wait, short = b.backoffMin, 0
-		} else {
-			short++
+		pause := wait
+		switch lasted := time.Since(began); {
+		case opened && lasted > stable*b.backoffMin:
+			pause, wait, failed = b.backoffMin, b.backoffMin, 0
+		case opened:
+			// It is heard again, if not for long: no reason to stay away.
+			wait, failed = min(2*wait, stable*b.backoffMin), 0
+		default:
+			wait, failed = min(2*wait, b.backoffMax), failed+1
 		}
-		b.log.Info("the discord gateway is down; connecting again", "error", quiet(err), "after", wait)
-		_ = sleep(ctx, wait)
-		wait = min(2*wait, b.backoffMax)
+		if l != nil && l.invalidated() {
+			pause = max(pause, b.backoffMin+rand.N(4*b.backoffMin)) // Discord asks for one to five seconds
+		}
+		b.log.Info("the discord gateway is down; connecting again", "shard", sh.id, "error", quiet(err), "after", pause)
+		_ = sleep(ctx, pause)
+	}
+	if l != nil {
+		l.abandon()
 	}
 	return nil
 }

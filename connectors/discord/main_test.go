@@ -125,6 +125,7 @@ type world struct {
 	ended          chan error
 	change         func(*Config)
 	openTimeout    time.Duration
+	identifyEvery  time.Duration
 }
 
 type lockedBuffer struct {
@@ -173,6 +174,11 @@ func newWorld(t *testing.T) *world {
 func (w *world) start() *world {
 	w.t.Helper()
 	w.make()
+	return w.rerun()
+}
+
+// rerun runs the bot that is there.
+func (w *world) rerun() *world {
 	ctx, cancel := context.WithCancel(context.Background())
 	w.ended = make(chan error, 1)
 	go func() { w.ended <- w.bot.Run(ctx) }()
@@ -205,7 +211,10 @@ func (w *world) make() *Bot {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	b.backoffMin, b.backoffMax = 10*time.Millisecond, 100*time.Millisecond
+	b.backoffMin, b.backoffMax, b.identifyEvery = 10*time.Millisecond, 100*time.Millisecond, 10*time.Millisecond
+	if w.identifyEvery > 0 {
+		b.identifyEvery = w.identifyEvery
+	}
 	if w.openTimeout > 0 {
 		b.openTimeout = w.openTimeout
 	}

@@ -117,7 +117,7 @@ func TestPostOnceAcrossRestarts(t *testing.T) {
 		t.Error("a reply to another question was taken for this one")
 	}
 	// Half of a long one: the other half follows, and only that.
-	id, err := w.bot.postPart(t.Context(), w.channel, reply(e, "l", long), 0, parts[0])
+	id, err := w.bot.postPiece(t.Context(), w.channel, reply(e, "l", long), 0, piece{text: parts[0]})
 	if err != nil {
 		t.Fatal(err)
 	}

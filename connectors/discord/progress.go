@@ -53,6 +53,17 @@ func (t *typing) take(id string, now time.Time) bool {
 	return true
 }
 
+// note says that the bot was seen at work: an answer grows, which says more
+// than that it types.
+func (t *typing) note(id string, now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.last == nil || len(t.last) > 1000 {
+		t.last = map[string]time.Time{}
+	}
+	t.last[id] = now
+}
+
 func (t *typing) leave() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

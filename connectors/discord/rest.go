@@ -16,11 +16,12 @@ import (
 )
 
 const (
-	restTimeout  = 20 * time.Second
-	restBody     = 16 << 20 // more is no answer to anything asked here
-	restAttempts = 4
-	longestWait  = time.Minute // a longer Retry-After is the caller's affair
-	deadToken    = time.Minute
+	restTimeout   = 20 * time.Second
+	uploadTimeout = 2 * time.Minute
+	restBody      = 16 << 20 // more is no answer to anything asked here
+	restAttempts  = 4
+	longestWait   = time.Minute // a longer Retry-After is the caller's affair
+	deadToken     = time.Minute
 )
 
 var (
@@ -59,6 +60,7 @@ type rest struct {
 	base  string
 	token string
 	http  *http.Client
+	slow  *http.Client // for files
 	now   func() time.Time
 
 	mu    sync.Mutex
@@ -67,25 +69,38 @@ type rest struct {
 }
 
 func newRest(base *url.URL, token string, now func() time.Time) *rest {
+	client := func(d time.Duration) *http.Client {
+		return &http.Client{Timeout: d, CheckRedirect: func(*http.Request, []*http.Request) error {
+			return http.ErrUseLastResponse // the token goes nowhere else
+		}}
+	}
 	return &rest{
 		base: base.String() + "/v" + apiVersion, token: token, now: now, until: map[string]time.Time{},
-		http: &http.Client{Timeout: restTimeout, CheckRedirect: func(*http.Request, []*http.Request) error {
-			return http.ErrUseLastResponse // the token goes nowhere else
-		}},
+		http: client(restTimeout), slow: client(uploadTimeout),
 	}
+}
+
+// form is a body that carries files.
+type form struct {
+	kind string
+	data []byte
 }
 
 // do makes one call. Every call made through it may be repeated: posts carry
 // a nonce.
 func (r *rest) do(ctx context.Context, method, path string, body, out any) error {
-	var payload []byte
-	if body != nil {
-		var err error
-		if payload, err = json.Marshal(body); err != nil {
+	var payload *form
+	var err error
+	switch b := body.(type) {
+	case nil:
+	case *form:
+		payload = b
+	default:
+		payload = &form{kind: "application/json"}
+		if payload.data, err = json.Marshal(body); err != nil {
 			return fmt.Errorf("encode request: %w", err)
 		}
 	}
-	var err error
 	for attempt := range restAttempts {
 		if err = r.wait(ctx, route(method, path)); err != nil {
 			return err
@@ -112,8 +127,16 @@ func (r *rest) do(ctx context.Context, method, path string, body, out any) error
 
 // once answers how long to wait before another try: negative for never, zero
 // for as the caller likes.
-func (r *rest) once(ctx context.Context, method, path string, payload []byte, out any) (time.Duration, error) {
-	req, err := http.NewRequestWithContext(ctx, method, r.base+path, bytes.NewReader(payload))
+func (r *rest) once(ctx context.Context, method, path string, payload *form, out any) (time.Duration, error) {
+	var data []byte
+	client := r.http
+	if payload != nil {
+		data = payload.data
+		if payload.kind != "application/json" {
+			client = r.slow
+		}
+	}
+	req, err := http.NewRequestWithContext(ctx, method, r.base+path, bytes.NewReader(data))
 	if err != nil {
 		return -1, errors.New("discord: the request is malformed")
 	}
@@ -122,14 +145,14 @@ func (r *rest) once(ctx context.Context, method, path string, payload []byte, ou
 	}
 	req.Header.Set("User-Agent", "DiscordBot (https://github.com/bwmarrin/discordgo, sightline)")
 	if payload != nil {
-		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Content-Type", payload.kind)
 	}
-	resp, err := r.http.Do(req)
+	resp, err := client.Do(req)
 	if err != nil {
 		return 0, network(ctx, err)
 	}
 	defer resp.Body.Close()
-	data, err := io.ReadAll(io.LimitReader(resp.Body, restBody+1))
+	data, err = io.ReadAll(io.LimitReader(resp.Body, restBody+1))
 	if err != nil {
 		return 0, network(ctx, err)
 	}

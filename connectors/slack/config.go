@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"net/url"
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"sightline/connectors/chat"
@@ -39,8 +41,25 @@ type Messages interface {
 	Message(ctx context.Context, place chat.PlaceID, id chat.MessageID) (chat.Message, error)
 }
 
-// Mark says how far a channel or one of its threads was taken.
-type Mark struct{ Channel, Thread, TS string }
+// Mark says how far a channel or one of its threads was taken. Answered: the
+// agent has answered there, so that it takes part.
+type Mark struct {
+	Channel, Thread, TS string
+	Answered            bool
+}
+
+// Recorded is a message as the store has it.
+type Recorded struct{ Channel, Thread, TS, Revision string }
+
+// Alias is another ID of a channel, and the one that its places are named by.
+type Alias struct{ First, ID string }
+
+// Aliases keeps the IDs that a channel had. Slack gives it a new one when it
+// is shared, and says so once.
+type Aliases interface {
+	Aliases(ctx context.Context, agent chat.AgentID) ([]Alias, error)
+	SetAlias(ctx context.Context, agent chat.AgentID, a Alias) error
+}
 
 // Config is one agent's way into one workspace.
 type Config struct {
@@ -61,8 +80,12 @@ type Config struct {
 	Messages Messages
 	// Marks, if set, says where an earlier process stopped, so that what was
 	// said since is read from history.
-	Marks    func(ctx context.Context) ([]Mark, error)
-	MaxBytes int64 // of a file; larger ones are listed as too large. 0: no limit here
+	Marks func(ctx context.Context) ([]Mark, error)
+	// Recent, if set, is what the store has of the last days, the newest
+	// first: what may have been edited or deleted while nobody listened.
+	Recent   func(ctx context.Context) ([]Recorded, error)
+	Aliases  Aliases // nil: kept in memory
+	MaxBytes int64   // of a file; larger ones are listed as too large. 0: no limit here
 	Log      *slog.Logger
 	Now      func() time.Time
 }
@@ -88,22 +111,32 @@ type Bot struct {
 	threads *threads
 	names   *names
 	posts   *posts
+	streams *streams
 	status  *statuses
 
+	aliasMu sync.Mutex
+	aliased time.Time // when aliases were read from the store
+
 	running sync.WaitGroup // goroutines of Run
-	filling sync.Mutex     // one backfill at a time
+	begun   atomic.Bool    // whether this Run had a connection yet
+	filling sync.Mutex     // one catching up at a time
+	waiting atomic.Bool    // whether another is to follow
+	since   string         // a ts: what came after it in channels without a mark is new
 
 	// How long things are waited for; tests shorten them.
 	twinWait  time.Duration
 	rereads   []time.Duration
 	redial    time.Duration
 	readDelay time.Duration
+	// dialTimeout bounds slack-go's question for a socket's address.
+	dialTimeout time.Duration
 }
 
 // identity is what auth.test says of the bot token.
 type identity struct {
 	Team, User, Bot string
 	scopes          string
+	at              time.Time // when that was asked, by Slack's clock
 }
 
 var ownerForm = regexp.MustCompile(`^[A-Z0-9]+/[A-Z0-9]+$`)
@@ -148,24 +181,37 @@ func New(c Config) (*Bot, error) {
 	b.api = newClient(base, c.BotToken)
 	b.hosts = newHosts(base)
 	b.facts = newFactsCache(b.c.Now, b.channelInfo)
+	b.facts.save = b.saveAlias
 	b.queue = newQueue()
 	b.seen = newSeen(50_000)
 	b.threads = newThreads(10_000)
 	b.names = &names{m: map[string]string{}}
 	b.posts = newPosts(10_000)
+	b.streams = newStreams(1000)
 	b.status = newStatuses()
 	b.twinWait = time.Second
 	b.rereads = []time.Duration{0, 200 * time.Millisecond, 500 * time.Millisecond, time.Second, 2 * time.Second}
 	b.redial = time.Second
 	b.readDelay = 2 * time.Minute
+	b.dialTimeout = callTimeout
 	return b, nil
 }
 
 // Ready is closed when events are being taken.
 func (b *Bot) Ready() <-chan struct{} { return b.ready }
 
-// me asks once who the bot token is.
+// me is who the bot is. Whoever asks is about to name places, so the IDs that
+// they are named by are learned along with it.
 func (b *Bot) me(ctx context.Context) (identity, error) {
+	self, err := b.introduced(ctx)
+	if err == nil {
+		err = b.learnAliases(ctx)
+	}
+	return self, err
+}
+
+// introduced asks once who the bot token is.
+func (b *Bot) introduced(ctx context.Context) (identity, error) {
 	b.idMu.Lock()
 	defer b.idMu.Unlock()
 	if b.self.Team != "" {
@@ -183,7 +229,10 @@ func (b *Bot) me(ctx context.Context) (identity, error) {
 	if a.Team == "" || a.User == "" {
 		return identity{}, errors.New("slack: auth.test names no team or no user")
 	}
-	b.self = identity{Team: a.Team, User: a.User, Bot: a.Bot, scopes: h.Get("X-OAuth-Scopes")}
+	b.self = identity{Team: a.Team, User: a.User, Bot: a.Bot, scopes: h.Get("X-OAuth-Scopes"), at: b.c.Now()}
+	if at, err := http.ParseTime(h.Get("Date")); err == nil {
+		b.self.at = at
+	}
 	return b.self, nil
 }
 

@@ -21,7 +21,7 @@ func TestConnectorRules(t *testing.T) {
 			s.event()
 		}
 		return connectortest.Harness{
-			Agent: agent, Source: s.Bot, Visibility: s.Bot, Post: s.Post,
+			Agent: agent, Source: s.Bot, Visibility: s.Bot, Post: s.Post, Drafts: s.Bot,
 			Send: func(place int, text string, files ...connectortest.Upload) chat.Event {
 				t.Helper()
 				m := fakeslack.Message{Channel: roots[place].Channel, ThreadTS: roots[place].TS, User: "U1", Text: text}
@@ -39,6 +39,17 @@ func TestConnectorRules(t *testing.T) {
 				}
 			},
 			Said: func(p chat.Place) []string { return s.said(p) },
+			Shown: func(p chat.Place) (files []connectortest.Upload) {
+				for _, m := range s.fake.Messages(p.Channel, p.Thread) {
+					for _, f := range m.Files {
+						if m.User == fakeslack.BotUser {
+							files = append(files, connectortest.Upload{Name: f.Title, Data: f.Data})
+						}
+					}
+				}
+				return files
+			},
+			Forget: func() { s.posts, s.streams = newPosts(100), newStreams(100) },
 		}
 	})
 }
@@ -48,10 +59,14 @@ func TestConnectorRules(t *testing.T) {
 func (s *setup) said(p chat.Place) (out []string) {
 	s.t.Helper()
 	for _, m := range s.fake.Messages(p.Channel, p.Thread) {
-		if m.User != fakeslack.BotUser {
+		if m.User != fakeslack.BotUser || len(m.Files) > 0 {
 			continue
 		}
 		var blocks []struct{ Type, Text string }
+		if len(m.Blocks) == 0 { // a stream's text is markdown by itself
+			out = append(out, html.UnescapeString(strings.ReplaceAll(m.Text, joiner, "")))
+			continue
+		}
 		if err := json.Unmarshal(m.Blocks, &blocks); err != nil || len(blocks) != 1 || blocks[0].Type != "markdown" {
 			s.t.Fatalf("not one markdown block: %s", m.Blocks)
 		}

@@ -11,17 +11,29 @@
 //
 // An event is acknowledged after its lane has delivered it and never before;
 // what fails is left to Slack's own retry. What was missed in between is read
-// from history when a connection comes back. The slash command is the one
-// exception: Slack wants its acknowledgement within three seconds, and a
-// person can repeat a command.
+// from history when a connection comes back, and the newest messages that the
+// store has are compared with it for edits and deletions (20 channels and 20
+// threads, five pages each; the rest is refused at its next fetch). The slash
+// command is the one exception: Slack wants its acknowledgement within three
+// seconds, and a person can repeat a command.
 //
 // A conversation is a thread: whoever mentions the agent at the top of a
 // channel is answered in the thread below, and the message belongs to it. In
-// a direct message it is the direct message, or its thread.
+// a direct message it is the direct message, or its thread. Files that people
+// post beside the agent are recorded in silence where they were posted, in the
+// channel or in the thread; words are not.
 //
 // Of slack-go this package takes the sockets and the signatures. The Web API
 // is called by a small client of its own, because slack-go's has no bound on
 // what it reads, fails a whole page for one field, and retries without asking.
+//
+// An answer in the making is a stream where Slack takes one, else a message
+// that is edited; the reply ends it, in the same message. What was posted for
+// a reply's key is known again by its metadata; a stream and a shared file,
+// which can have none, by their words, and by name and size.
+//
+//	no thread, or refused ──▶ edited ◀── idle, 4 minutes old, other words,
+//	thread ──▶ streams ─────────┘        ended by Slack, another process
 //
 // It refuses whatever it could not establish just now: an audience from facts
 // older than 30 seconds, a file that the message of a grant no longer has, a

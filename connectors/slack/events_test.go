@@ -139,29 +139,105 @@ func TestNothingIsAcknowledgedBeforeItIsDurable(t *testing.T) {
 func TestThreadsOfTheAgent(t *testing.T) {
 	s := open(t, nil).run()
 	file := func(name string) []fakeslack.File { return []fakeslack.File{s.fake.Upload(name, "", []byte(name))} }
-	// Somebody else's thread is nobody's business, until the agent is called.
+	// Of somebody else's thread the files alone are recorded, until the agent
+	// is called.
 	root := s.post(fakeslack.Message{Channel: "C1", User: "U1", Text: "a thread", Files: file("root")})
 	s.post(fakeslack.Message{Channel: "C1", User: "U2", Text: "plain", ThreadTS: root.TS})
-	s.post(fakeslack.Message{Channel: "C1", User: "U2", Text: "second", ThreadTS: root.TS, Files: file("second")})
-	ask := s.post(fakeslack.Message{Channel: "C1", User: "U1", Text: mention("the picture?"), ThreadTS: root.TS})
-	var got []string
-	for range 3 {
-		e := s.event()
-		if e.Place.Thread != root.TS || e.Silent != (e.Message.NativeID != ask.TS) {
-			t.Errorf("%+v", e)
-		}
-		for _, f := range e.Files {
-			got = append(got, f.Name)
+	second := s.post(fakeslack.Message{Channel: "C1", User: "U2", Text: "second", ThreadTS: root.TS, Files: file("second")})
+	for _, want := range []struct{ ts, thread string }{{root.TS, ""}, {second.TS, root.TS}} {
+		if e := s.event(); !e.Silent || len(e.Files) != 1 || e.Message.NativeID != want.ts || e.Place.Thread != want.thread {
+			t.Errorf("%+v, want %+v", e, want)
 		}
 	}
-	if !slices.Equal(got, []string{"root", "second"}) {
-		t.Errorf("files %q", got)
+	ask := s.post(fakeslack.Message{Channel: "C1", User: "U1", Text: mention("the picture?"), ThreadTS: root.TS})
+	if e := s.event(); e.Place.Thread != root.TS || e.Silent || e.Message.NativeID != ask.TS {
+		t.Errorf("%+v", e)
 	}
 	// Now it takes part.
 	m := s.post(fakeslack.Message{Channel: "C1", User: "U2", Text: "and this?", ThreadTS: root.TS})
 	if e := s.event(); e.Silent || e.Message.NativeID != m.TS || e.Message.Author.Role != chat.Guest {
 		t.Errorf("%+v", e)
 	}
+	s.quiet()
+}
+
+// What was posted in a thread before the agent came to the channel is read
+// when it is called there; the first message is its channel's.
+func TestInventoryOfAThread(t *testing.T) {
+	s := open(t, nil)
+	file := func(name string) []fakeslack.File { return []fakeslack.File{s.fake.Upload(name, "", []byte(name))} }
+	root := s.fake.Store(fakeslack.Message{Channel: "C1", User: "U1", Text: "a thread", Files: file("root")})
+	s.fake.Store(fakeslack.Message{Channel: "C1", User: "U2", Text: "plain", ThreadTS: root.TS})
+	s.fake.Store(fakeslack.Message{Channel: "C1", User: "U2", Text: "second", ThreadTS: root.TS, Files: file("second")})
+	s.run()
+	ask := s.post(fakeslack.Message{Channel: "C1", User: "U1", Text: mention("the picture?"), ThreadTS: root.TS})
+	for _, want := range []struct {
+		file, thread string
+		silent       bool
+	}{{"root", "", true}, {"second", root.TS, true}, {"", root.TS, false}} {
+		e := s.event()
+		if e.Silent != want.silent || e.Place.Thread != want.thread || (want.file != "") != (len(e.Files) == 1) || want.file != "" && e.Files[0].Name != want.file {
+			t.Errorf("%+v, want %+v", e, want)
+		}
+		if !want.silent && e.Message.NativeID != ask.TS {
+			t.Errorf("%+v", e)
+		}
+	}
+	s.quiet()
+}
+
+// Pictures beside the agent are recorded in their channel, in silence; words
+// are not. The next mention's thread is around them.
+func TestPicturesBesideTheAgent(t *testing.T) {
+	s := open(t, nil).run()
+	picture := func() []fakeslack.File { return []fakeslack.File{s.fake.Upload("x", "", []byte("x"))} }
+	s.post(fakeslack.Message{Channel: "C1", User: "U1", Text: "just words"})
+	m := s.post(fakeslack.Message{Channel: "C1", User: "U2", Text: "look at this", Files: picture()})
+	beside := s.event()
+	if !beside.Silent || beside.Place.Thread != "" || beside.Place.Kind != chat.Channel || beside.Message.NativeID != m.TS || len(beside.Files) != 1 {
+		t.Errorf("%+v", beside)
+	}
+	bot := s.post(fakeslack.Message{Channel: "C1", BotID: "B9", User: "UB9", Subtype: "bot_message", Text: "a chart", Files: picture()})
+	if e := s.event(); !e.Silent || e.Message.NativeID != bot.TS || !e.Message.Author.Bot {
+		t.Errorf("%+v", e)
+	}
+	s.post(fakeslack.Message{Channel: "C1", User: "U1", Text: mention("what is that?")})
+	ask := s.event()
+	if !ask.Place.Around(beside.Place) {
+		t.Errorf("%+v is not around %+v", beside.Place, ask.Place)
+	}
+	if d, err := s.ask(beside, ask); err != nil || !d.Allowed() {
+		t.Errorf("%+v, %v", d, err)
+	}
+	// Its edits and its deletion are heard.
+	s.must(s.fake.Edit("C1", m.TS, func(m *fakeslack.Message) { m.Text = "look" }))
+	if e := s.event(); e.Kind != chat.MessageEdited || e.Message.ID != beside.Message.ID || e.Message.Text != "look" {
+		t.Errorf("%+v", e)
+	}
+	s.must(s.fake.Delete("C1", m.TS))
+	if e := s.event(); e.Kind != chat.MessageDeleted || e.Message.ID != beside.Message.ID {
+		t.Errorf("%+v", e)
+	}
+	s.quiet()
+}
+
+// An edit that is heard of before its message must not be taken for it.
+func TestEditBeforeItsMessage(t *testing.T) {
+	s := open(t, nil).run()
+	m := s.fake.Store(fakeslack.Message{Channel: "D1", User: "U1", Text: "one"})
+	created := s.fake.EventsOf(m)[0]
+	s.must(s.fake.Edit("D1", m.TS, func(m *fakeslack.Message) { m.Text = "two" }))
+	if e := s.event(); e.Kind != chat.MessageEdited || e.Message.Text != "two" {
+		t.Errorf("%+v", e)
+	}
+	// From history, as it is now.
+	after := s.fake.EventsOf(s.fake.Messages("D1", "")[0])[0]
+	s.must(s.fake.Emit(after))
+	if e := s.event(); e.Kind != chat.MessagePosted || e.Silent || e.Message.NativeID != m.TS {
+		t.Errorf("%+v", e)
+	}
+	s.must(s.fake.Emit(created))
+	s.must(s.fake.Emit(after))
 	s.quiet()
 }
 

@@ -26,6 +26,8 @@ func (b *Bot) serve(ctx context.Context) error {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- srv.Serve(b.c.EventsListener) }()
+	b.seen.hears(true)
+	defer b.seen.hears(false)
 	b.connected(ctx, false)
 	select {
 	case err := <-ended:

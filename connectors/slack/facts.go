@@ -61,6 +61,7 @@ func (i channelInfo) kind(thread string) chat.PlaceKind {
 type factsCache struct {
 	now   func() time.Time
 	fetch func(context.Context, string) (channelInfo, error)
+	save  func(ctx context.Context, first, id string) error // of a new alias
 
 	mu     sync.Mutex
 	m      map[string]*fact
@@ -82,7 +83,7 @@ func newFactsCache(now func() time.Time, fetch func(context.Context, string) (ch
 	// What happened while nobody listened is not known, so a start is a bump.
 	start := now().UnixMilli()
 	return &factsCache{
-		now: now, fetch: fetch, m: map[string]*fact{}, newer: map[string]string{}, first: map[string]string{},
+		now: now, fetch: fetch, save: func(context.Context, string, string) error { return nil }, m: map[string]*fact{}, newer: map[string]string{}, first: map[string]string{},
 		epochs: map[string]int64{}, all: start, last: start,
 	}
 }
@@ -131,23 +132,35 @@ func (f *factsCache) ask(e *fact, first, present string) {
 	defer cancel()
 	e.info, e.err = f.fetch(ctx, present)
 	if e.err == nil && e.info.ID != present {
-		f.alias(first, e.info.ID)
+		// Kept before it counts: the place would be another one after a restart.
+		if e.err = f.save(ctx, first, e.info.ID); e.err == nil {
+			f.alias(first, e.info.ID)
+		}
 	}
 	close(e.done)
 }
 
-// alias notes that a channel has a new ID.
-func (f *factsCache) alias(old, id string) {
+// alias notes that a channel has a new ID, and answers its first one.
+func (f *factsCache) alias(old, id string) (first string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if o, ok := f.first[old]; ok {
 		old = o
 	}
 	if old == id {
-		return
+		return old
 	}
 	f.newer[old], f.first[id] = id, old
 	f.epochs[old] = f.bumpLocked()
+	return old
+}
+
+// knows reports whether it was noted already that a channel has had this ID.
+func (f *factsCache) knows(a Alias) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	_, ok := f.first[a.ID]
+	return ok || a.First == a.ID
 }
 
 // canonical is the ID that places are named by, present the one to ask Slack

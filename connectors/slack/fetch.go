@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"sightline/attachments"
+	"sightline/connectors/chat"
 )
 
 var (
@@ -63,11 +64,11 @@ func (b *Bot) Fetch(ctx context.Context, g attachments.Grant, dst io.Writer) err
 	case f.ID != l.File(), f.Mode == "tombstone", f.FileAccess == "file_not_found":
 		return errGone
 	case f.Mode == "hidden_by_limit":
-		return fmt.Errorf("slack: the workspace's plan hides the file: %w", attachments.ErrDenied)
+		return fmt.Errorf("slack: the workspace's plan hides the file: %w", attachments.Withheld(chat.FileHidden))
 	case f.Mode == "external", f.IsExternal:
-		return fmt.Errorf("slack: the file is hosted outside of Slack and is never fetched: %w", attachments.ErrDenied)
+		return fmt.Errorf("slack: the file is hosted outside of Slack and is never fetched: %w", attachments.Withheld(chat.FileExternal))
 	case f.FileAccess == "access_denied", f.FileAccess == "check_file_info", f.URLPrivate == "":
-		return fmt.Errorf("slack: the file's owner denies access to it: %w", attachments.ErrDenied)
+		return fmt.Errorf("slack: the file's owner denies access to it: %w", attachments.Withheld(chat.FileDenied))
 	}
 	return b.download(ctx, f, dst)
 }

@@ -80,13 +80,14 @@ func TestFetchOfWhatChanged(t *testing.T) {
 		change func(*fakeslack.File)
 		want   error
 		words  string
+		state  chat.FileState // that a person is told of
 	}{
-		"deleted":  {func(f *fakeslack.File) { *f = fakeslack.File{ID: f.ID, Mode: "tombstone"} }, attachments.ErrGone, ""},
-		"hidden":   {func(f *fakeslack.File) { f.Mode = "hidden_by_limit" }, attachments.ErrDenied, "plan"},
-		"external": {func(f *fakeslack.File) { f.Mode = "external" }, attachments.ErrDenied, "outside"},
-		"denied":   {func(f *fakeslack.File) { f.FileAccess = "access_denied" }, attachments.ErrDenied, "denies"},
+		"deleted":  {func(f *fakeslack.File) { *f = fakeslack.File{ID: f.ID, Mode: "tombstone"} }, attachments.ErrGone, "", ""},
+		"hidden":   {func(f *fakeslack.File) { f.Mode = "hidden_by_limit" }, attachments.ErrDenied, "plan", chat.FileHidden},
+		"external": {func(f *fakeslack.File) { f.Mode = "external" }, attachments.ErrDenied, "outside", chat.FileExternal},
+		"denied":   {func(f *fakeslack.File) { f.FileAccess = "access_denied" }, attachments.ErrDenied, "denies", chat.FileDenied},
 		"elsewhere": {func(f *fakeslack.File) { f.URLPrivate = "https://example.com/x.png" },
-			attachments.ErrDenied, "not on a host of Slack's"},
+			attachments.ErrDenied, "not on a host of Slack's", ""},
 	} {
 		s := open(t, nil).run()
 		f := s.fake.Upload("x.png", "image/png", []byte("picture"))
@@ -97,6 +98,10 @@ func TestFetchOfWhatChanged(t *testing.T) {
 		got, err := s.fetch(e)
 		if got != "" || !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.words) || s.fake.Served() != 0 {
 			t.Errorf("%s: %q, %v, %d bytes served", what, got, err, s.fake.Served())
+		}
+		var state *attachments.StateError
+		if errors.As(err, &state) != (c.state != "") || state != nil && (state.State != c.state || state.Person == "") {
+			t.Errorf("%s: a person is told %+v", what, state)
 		}
 	}
 }

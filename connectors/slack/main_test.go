@@ -21,9 +21,20 @@ type sink struct {
 	got     chan chat.Event
 	stopped chan chat.ConversationID
 	fail    int
+	hold    chan struct{} // deliveries wait for it
 }
 
-func (s *sink) Deliver(_ context.Context, e chat.Event) error {
+func (s *sink) Deliver(ctx context.Context, e chat.Event) error {
+	s.mu.Lock()
+	hold := s.hold
+	s.mu.Unlock()
+	if hold != nil {
+		select {
+		case <-hold:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.fail > 0 {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"html"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -132,14 +133,15 @@ func (b *Bot) read(ctx context.Context, channel, ts, thread string) (*message, e
 	return nil, nil
 }
 
-// placeOf is the conversation of a message: its thread, or the thread below
-// it, or in a direct message the direct message itself.
-func (b *Bot) placeOf(self identity, i channelInfo, m *message) chat.Place {
+// home is the place of a message: its thread, or what it was posted in. Words
+// to the agent at the top of a channel are answered in the thread below, and
+// belong to it; in a direct message they belong to the direct message.
+func (b *Bot) home(self identity, i channelInfo, m *message, called bool) chat.Place {
 	switch {
-	case !i.IsIM:
-		return b.place(self, m.Channel, m.thread(), i)
 	case m.isReply():
 		return b.place(self, m.Channel, m.ThreadTS, i)
+	case called && !i.IsIM:
+		return b.place(self, m.Channel, m.thread(), i)
 	}
 	return b.place(self, m.Channel, "", i)
 }
@@ -147,21 +149,19 @@ func (b *Bot) placeOf(self identity, i channelInfo, m *message) chat.Place {
 // addressed sorts out: words to the agent start a turn, files beside them are
 // recorded, and the rest is not the agent's business.
 func (b *Bot) addressed(ctx context.Context, self identity, i channelInfo, m *message, mention bool) error {
-	p := b.placeOf(self, i, m)
-	if !i.IsIM && !mention {
-		if !m.isReply() {
-			return nil
-		}
-		part := m.ParentUser != "" && m.ParentUser == self.User
-		if !part {
+	p := b.home(self, i, m, mention)
+	to := mention || i.IsIM
+	if !to && m.isReply() {
+		to = m.ParentUser != "" && m.ParentUser == self.User
+		if !to {
 			var err error
-			if part, err = b.takesPart(ctx, self, m.Channel, m.ThreadTS, m.TS); err != nil {
+			if to, err = b.takesPart(ctx, self, m.Channel, m.ThreadTS, m.TS); err != nil {
 				return err
 			}
 		}
-		if !part {
-			return nil
-		}
+	}
+	if !to {
+		return b.beside(ctx, self, p, i, m)
 	}
 	if p.Thread != "" {
 		b.threads.update(p.Channel, p.Thread, func(s *threadState) {
@@ -176,10 +176,7 @@ func (b *Bot) addressed(ctx context.Context, self identity, i channelInfo, m *me
 	}
 	bot := m.isBot()
 	if bot && !b.c.AnswerBots || !b.threads.answersBot(p.Channel, p.Thread, bot) {
-		if !m.hasFiles() {
-			return nil
-		}
-		return b.deliver(ctx, self, p, i, m, chat.MessagePosted, true)
+		return b.beside(ctx, self, p, i, m)
 	}
 	if b.isStop(self, m) {
 		if err := b.c.Sink.Stop(ctx, p.Conversation()); err != nil {
@@ -189,6 +186,15 @@ func (b *Bot) addressed(ctx context.Context, self identity, i channelInfo, m *me
 		return nil
 	}
 	return b.deliver(ctx, self, p, i, m, chat.MessagePosted, false)
+}
+
+// beside records, in silence, a message that was not said to the agent, for
+// its files. One that started a turn before is no news.
+func (b *Bot) beside(ctx context.Context, self identity, p chat.Place, i channelInfo, m *message) error {
+	if old, _ := b.seen.get(m.Channel, m.TS); !m.hasFiles() || len(old.asked) > 0 {
+		return nil
+	}
+	return b.deliver(ctx, self, p, i, m, chat.MessagePosted, true)
 }
 
 func (m *message) isBot() bool { return m.BotID != "" || m.Subtype == "bot_message" || m.User == "" }
@@ -215,7 +221,10 @@ func (b *Bot) deliver(ctx context.Context, self identity, p chat.Place, i channe
 	if old.gone && kind != chat.MessageDeleted {
 		return nil
 	}
-	if was, ok := old.in(p.ID); ok && kind == chat.MessagePosted && (silent || !was.Silent) &&
+	// An edit may be heard of before the message that it edits: it is that one
+	// that starts the turn, whatever it says itself.
+	asked := slices.Contains(old.asked, p.ID)
+	if was, ok := old.in(p.ID); ok && kind == chat.MessagePosted && (silent || asked) &&
 		(old.revision == m.revision() || len(was.Files) >= len(m.Files)+len(m.forwarded())) {
 		return nil
 	}
@@ -236,6 +245,9 @@ func (b *Bot) deliver(ctx context.Context, self identity, p chat.Place, i channe
 	now := old.with(e)
 	now.channel, now.ts, now.revision, now.text, now.live = m.Channel, m.TS, e.Message.Revision, m.Text, b.c.Now()
 	now.gone = old.gone || e.Message.Deleted
+	if kind == chat.MessagePosted && !silent && !asked {
+		now.asked = append(slices.Clone(old.asked), p.ID)
+	}
 	b.seen.keep(now)
 	if err := b.c.Sink.Deliver(ctx, e); err != nil {
 		old.channel, old.ts = m.Channel, m.TS

@@ -18,8 +18,9 @@ import (
 const replyType = "sightline_reply"
 
 type replyMark struct {
-	Key  string `json:"key"`
-	Part int    `json:"part"`
+	Key   string `json:"key"`
+	Part  int    `json:"part"`
+	Draft bool   `json:"draft,omitempty"`
 }
 
 // posts holds one key at a time, and remembers what was posted.
@@ -77,21 +78,14 @@ func (p *posts) release(key string, posted chat.Posted) {
 
 // Post says something in a thread, once for each key: whatever an earlier
 // attempt, of this process or of one before, has posted is looked for first.
+// A draft of the reply becomes its beginning.
 func (b *Bot) Post(ctx context.Context, r chat.Reply) (chat.Posted, error) {
-	self, err := b.me(ctx)
+	self, text, err := b.sayable(ctx, r)
 	if err != nil {
-		return chat.Posted{}, err
+		return chat.Posted{}, fmt.Errorf("slack: post reply: %w", err)
 	}
-	text := strings.ToValidUTF8(strings.ReplaceAll(r.Text, "\x00", ""), "\uFFFD")
-	switch {
-	case r.Key == "":
-		return chat.Posted{}, errors.New("slack: post reply: no key")
-	case !b.ours(self, r.Place):
-		return chat.Posted{}, errors.New("slack: post reply: not a place of this connector")
-	case r.Place.Kind == chat.Ephemeral:
-		return chat.Posted{}, errors.New("slack: post reply: an ephemeral place takes answers to commands only")
-	case strings.TrimSpace(text) == "":
-		return chat.Posted{}, errors.New("slack: post reply: no text")
+	if err := chat.CheckFiles(r.Files, filesPerReply, bytesPerFile); err != nil {
+		return chat.Posted{}, fmt.Errorf("slack: post reply: %w", err)
 	}
 	posted, ok, err := b.posts.hold(ctx, r.Key)
 	if ok || err != nil {
@@ -99,22 +93,61 @@ func (b *Bot) Post(ctx context.Context, r chat.Reply) (chat.Posted, error) {
 	}
 	defer func() { b.posts.release(r.Key, posted) }()
 	parts := split(inert(text), maxBlock)
-	there, err := b.postedParts(ctx, self, r)
+	there, err := b.already(ctx, self, r)
+	if err != nil {
+		return chat.Posted{}, settled(err)
+	}
+	// Nothing is said before its files are known to be good.
+	missing := without(r.Files, there.files)
+	files, err := b.uploadAll(ctx, missing)
 	if err != nil {
 		return chat.Posted{}, settled(err)
 	}
 	for n, part := range parts {
-		if there[n] == "" {
-			if there[n], err = b.postPart(ctx, self, r, n, part); err != nil {
+		if there.parts[n] != "" {
+			continue
+		}
+		m := mark(r.Key, n)
+		if n == 0 {
+			if there.parts[0], err = b.finish(ctx, r, there, part, m); err != nil {
+				return chat.Posted{}, settled(err)
+			}
+		}
+		if there.parts[n] == "" {
+			if there.parts[n], err = b.postPart(ctx, self, r, m, part); err != nil {
 				return chat.Posted{}, settled(err)
 			}
 		}
 	}
+	if err := b.share(ctx, self, r, missing, files); err != nil {
+		return chat.Posted{}, settled(err)
+	}
 	if r.Place.Thread != "" {
 		b.threads.join(b.facts.canonical(r.Place.Channel), r.Place.Thread)
 	}
-	posted = chat.Posted{NativeID: there[0]}
+	b.streams.drop(r.Key)
+	posted = chat.Posted{NativeID: there.parts[0]}
 	return posted, nil
+}
+
+// sayable is what a reply says, if it may be said there.
+func (b *Bot) sayable(ctx context.Context, r chat.Reply) (identity, string, error) {
+	self, err := b.me(ctx)
+	if err != nil {
+		return identity{}, "", err
+	}
+	text := strings.ToValidUTF8(strings.ReplaceAll(r.Text, "\x00", ""), "\uFFFD")
+	switch {
+	case r.Key == "":
+		return identity{}, "", errors.New("no key")
+	case !b.ours(self, r.Place):
+		return identity{}, "", errors.New("not a place of this connector")
+	case r.Place.Kind == chat.Ephemeral:
+		return identity{}, "", errors.New("an ephemeral place takes answers to commands only")
+	case strings.TrimSpace(text) == "":
+		return identity{}, "", errors.New("no text")
+	}
+	return self, text, nil
 }
 
 // closed are Slack's words for a place that takes no reply of the agent any
@@ -129,20 +162,33 @@ func settled(err error) error {
 	return err
 }
 
-// postPart posts. If it stays open whether it was posted, the thread tells.
-func (b *Bot) postPart(ctx context.Context, self identity, r chat.Reply, n int, part string) (string, error) {
+func mark(key string, part int) replyMark { return replyMark{Key: key, Part: part} }
+
+// words are a message's text as Slack's methods take it: nobody is called, no
+// link is unfolded.
+func (b *Bot) words(r chat.Reply, m replyMark, part string) (url.Values, error) {
 	blocks, err := json.Marshal([]map[string]string{{"type": "markdown", "text": part}})
 	if err != nil {
-		return "", fmt.Errorf("slack: post reply: %w", err)
+		return nil, fmt.Errorf("slack: post reply: %w", err)
 	}
-	mark, err := json.Marshal(map[string]any{"event_type": replyType, "event_payload": replyMark{r.Key, n}})
+	meta, err := json.Marshal(map[string]any{"event_type": replyType, "event_payload": m})
 	if err != nil {
-		return "", fmt.Errorf("slack: post reply: %w", err)
+		return nil, fmt.Errorf("slack: post reply: %w", err)
 	}
-	in := url.Values{
-		"channel": {b.facts.present(r.Place.Channel)}, "blocks": {string(blocks)}, "text": {notice(part)}, "metadata": {string(mark)},
-		"unfurl_links": {"false"}, "unfurl_media": {"false"}, "link_names": {"false"}, "parse": {"none"},
+	return url.Values{
+		"channel": {b.facts.present(r.Place.Channel)}, "blocks": {string(blocks)}, "text": {notice(part)}, "metadata": {string(meta)},
+		"link_names": {"false"}, "parse": {"none"},
+	}, nil
+}
+
+// postPart posts. If it stays open whether it was posted, the thread tells.
+func (b *Bot) postPart(ctx context.Context, self identity, r chat.Reply, m replyMark, part string) (string, error) {
+	in, err := b.words(r, m, part)
+	if err != nil {
+		return "", err
 	}
+	in.Set("unfurl_links", "false")
+	in.Set("unfurl_media", "false")
 	if r.Place.Thread != "" {
 		in.Set("thread_ts", r.Place.Thread)
 	}
@@ -155,27 +201,44 @@ func (b *Bot) postPart(ctx context.Context, self identity, r chat.Reply, n int, 
 		if err == nil {
 			return a.TS, nil
 		}
-		var e *apiError
-		if ctx.Err() != nil || errors.As(err, &e) && (!e.passing() || e.Retry > 0) || try == maxTries {
+		if ctx.Err() != nil || !unsure(err) || try == maxTries {
 			return "", err
 		}
 		if err := sleep(ctx, pause); err != nil {
 			return "", err
 		}
 		pause *= 2
-		there, lerr := b.postedParts(ctx, self, r)
+		there, lerr := b.already(ctx, self, r)
 		if lerr != nil {
 			return "", errors.Join(err, lerr)
 		}
-		if there[n] != "" {
-			return there[n], nil
+		ts := there.parts[m.Part]
+		if m.Draft {
+			ts = there.draft
+		}
+		if ts != "" {
+			return ts, nil
 		}
 	}
 }
 
-// postedParts finds what was posted for the key after the message it answers.
-// Only the agent's own messages count: others can carry the same mark.
-func (b *Bot) postedParts(ctx context.Context, self identity, r chat.Reply) (map[int]string, error) {
+// unsure: what was asked may have been done.
+func unsure(err error) bool {
+	var e *apiError
+	return !errors.As(err, &e) || e.passing() && e.Retry == 0
+}
+
+// found is what is in the place of a reply, after the message that it answers.
+type found struct {
+	parts map[int]string
+	draft string     // the one that is marked as the reply's
+	bare  []*message // the agent's own without a mark: streams that broke off
+	files []file     // that the agent shared
+}
+
+// already looks for what was posted for the key. Only the agent's own messages
+// count: others can carry the same mark.
+func (b *Bot) already(ctx context.Context, self identity, r chat.Reply) (found, error) {
 	var list []message
 	var err error
 	if r.Place.Thread != "" {
@@ -183,21 +246,32 @@ func (b *Bot) postedParts(ctx context.Context, self identity, r chat.Reply) (map
 	} else {
 		list, err = b.history(ctx, r.Place.Channel, r.ReplyTo.NativeID, true)
 	}
-	out := map[int]string{}
+	out := found{parts: map[int]string{}}
 	if codeOf(err) == "thread_not_found" {
 		return out, nil // the message it answers is gone: nothing can be below it
 	}
 	if err != nil {
-		return nil, fmt.Errorf("slack: look for an earlier post of the reply: %w", err)
+		return out, fmt.Errorf("slack: look for an earlier post of the reply: %w", err)
 	}
 	for n := range list {
 		m := &list[n]
-		var mark replyMark
-		if m.Metadata == nil || m.Metadata.Type != replyType || !self.wrote(m) || json.Unmarshal(m.Metadata.Payload, &mark) != nil {
+		if !self.wrote(m) {
 			continue
 		}
-		if mark.Key == r.Key && out[mark.Part] == "" {
-			out[mark.Part] = m.TS
+		out.files = append(out.files, m.Files...)
+		if m.Metadata == nil || m.Metadata.Type != replyType {
+			if len(m.Files) == 0 && m.TS > r.ReplyTo.NativeID {
+				out.bare = append(out.bare, m)
+			}
+			continue
+		}
+		var k replyMark
+		switch {
+		case json.Unmarshal(m.Metadata.Payload, &k) != nil || k.Key != r.Key:
+		case k.Draft && out.draft == "":
+			out.draft = m.TS
+		case !k.Draft && out.parts[k.Part] == "":
+			out.parts[k.Part] = m.TS
 		}
 	}
 	return out, nil

@@ -46,6 +46,34 @@ func (s *statuses) end(p chat.PlaceID, off bool) {
 	s.off = s.off || off
 }
 
+// note says that the thread was seen alive: an answer grows there.
+func (s *statuses) note(p chat.PlaceID, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last[p] = now
+}
+
+// shown reports whether a status may still stand. Slack takes one away when
+// the app posts, and after two minutes; it does not when the app edits.
+func (s *statuses) shown(p chat.PlaceID, now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.off && !s.last[p].IsZero() && now.Sub(s.last[p]) < 2*time.Minute
+}
+
+// unstatus takes the status away.
+func (b *Bot) unstatus(ctx context.Context, p chat.Place) {
+	if p.Thread == "" || !b.status.shown(p.ID, b.c.Now()) {
+		return
+	}
+	_, err := b.api.once(ctx, b.api.token, "assistant.threads.setStatus", url.Values{
+		"channel_id": {b.facts.present(p.Channel)}, "thread_ts": {p.Thread}, "status": {""},
+	}, nil)
+	if err != nil {
+		b.log.Debug("a status stays until it ends by itself", "error", err)
+	}
+}
+
 // Progress shows the agent's status in its thread. It never blocks, and
 // losing one loses nothing.
 func (b *Bot) Progress(_ context.Context, p chat.Progress) {

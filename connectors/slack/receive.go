@@ -3,6 +3,7 @@ package slack
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 
 	"sightline/connectors/chat"
@@ -46,9 +47,7 @@ func (b *Bot) take(ctx context.Context, raw []byte, done func(error)) {
 	case "file_deleted":
 		b.queue.push(ctx, &job{channel: "", m: &m, run: b.fileDeleted}, done)
 	case "channel_id_changed":
-		b.facts.alias(b.facts.canonical(m.OldChannelID), m.NewChannelID)
-		b.facts.drop(m.OldChannelID)
-		done(nil)
+		b.renamed(ctx, m, done)
 	default:
 		if slices.Contains(changesAudience, m.Type) {
 			b.audienceChanged(d.Event)
@@ -57,6 +56,31 @@ func (b *Bot) take(ctx context.Context, raw []byte, done func(error)) {
 		}
 		done(nil)
 	}
+}
+
+// renamed: a channel has a new ID. It counts at once, since the next event may
+// carry it, and is acknowledged when it is kept.
+func (b *Bot) renamed(ctx context.Context, m message, done func(error)) {
+	if m.OldChannelID == "" || m.NewChannelID == "" {
+		b.unreadable("", "a new channel ID without both IDs", nil)
+		done(nil)
+		return
+	}
+	first := b.facts.alias(m.OldChannelID, m.NewChannelID)
+	b.facts.drop(first)
+	b.queue.push(ctx, &job{channel: first, m: &m, run: func(ctx context.Context, _ *job) error {
+		return b.saveAlias(ctx, first, m.NewChannelID)
+	}}, done)
+}
+
+func (b *Bot) saveAlias(ctx context.Context, first, id string) error {
+	if b.c.Aliases == nil || first == id {
+		return nil
+	}
+	if err := b.c.Aliases.SetAlias(ctx, b.c.Agent, Alias{First: first, ID: id}); err != nil {
+		return fmt.Errorf("slack: keep the new ID of a channel: %w", err)
+	}
+	return nil
 }
 
 // changesAudience are the events after which what is known of a channel is
@@ -160,6 +184,11 @@ func (b *Bot) changed(ctx context.Context, j *job) error {
 		return nil // a preview of a link was added
 	}
 	places, err := b.placesOf(ctx, self, info, m, old)
+	if was := j.m.Previous; err == nil && len(places) == 0 && was != nil {
+		// What made it the agent's business may be what the edit took away.
+		was.Channel, was.TS, was.ThreadTS = m.Channel, m.TS, m.ThreadTS
+		places, err = b.placesOf(ctx, self, info, was, old)
+	}
 	if err != nil {
 		return err
 	}
@@ -184,13 +213,13 @@ func (b *Bot) placesOf(ctx context.Context, self identity, i channelInfo, m *mes
 	if ok, err := b.belongs(ctx, self, i, m); err != nil || !ok {
 		return nil, err
 	}
-	return []chat.Place{b.placeOf(self, i, m)}, nil
+	return []chat.Place{b.home(self, i, m, self.called(m))}, nil
 }
 
-// belongs: a message that is not remembered is the agent's business if it is
-// in a place where the agent is.
+// belongs: a message that is not remembered is the agent's business if it was
+// said to the agent or where the agent is, or brought files.
 func (b *Bot) belongs(ctx context.Context, self identity, i channelInfo, m *message) (bool, error) {
-	if i.IsIM || self.called(m) {
+	if i.IsIM || self.called(m) || m.hasFiles() {
 		return true, nil
 	}
 	if m.ThreadTS == "" {
@@ -222,6 +251,7 @@ func (b *Bot) deleted(ctx context.Context, j *job) error {
 	gone := &message{Channel: j.channel, TS: ts}
 	if prev != nil {
 		gone.User, gone.BotID, gone.Text, gone.ThreadTS = prev.User, prev.BotID, prev.Text, prev.ThreadTS
+		gone.Files, gone.Attachments = prev.Files, prev.Attachments
 	}
 	if self.wrote(gone) {
 		return nil
@@ -233,11 +263,14 @@ func (b *Bot) deleted(ctx context.Context, j *job) error {
 	if err != nil {
 		return err
 	}
-	places := []chat.Place{b.placeOf(self, info, gone)}
+	// Of a message that nothing is known of both places learn that it is over.
+	places := []chat.Place{b.home(self, info, gone, true), b.home(self, info, gone, false)}
 	if prev != nil || len(old.events) > 0 {
 		if places, err = b.placesOf(ctx, self, info, gone, old); err != nil {
 			return err
 		}
+	} else if places[0].ID == places[1].ID {
+		places = places[:1]
 	}
 	for _, p := range places {
 		if err := b.deliver(ctx, self, p, info, gone, chat.MessageDeleted, false); err != nil {

@@ -2,7 +2,6 @@ package slack
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -27,8 +26,12 @@ var refusals = []string{
 	"org_login_required", "missing_scope", "user_removed_from_team", "team_access_not_granted",
 }
 
-// Run takes events until ctx ends, or until Slack refuses a token for good.
+// Run takes events until ctx ends, or until Slack refuses a token for good. It
+// may be called again then: in between, another process may have taken them.
 func (b *Bot) Run(ctx context.Context) error {
+	b.begun.Store(false)
+	b.threads.leaveOpen()
+	defer b.facts.drop("")
 	ctx, cancel := context.WithCancel(ctx)
 	defer b.queue.wg.Wait()
 	defer b.running.Wait()
@@ -40,8 +43,15 @@ func (b *Bot) Run(ctx context.Context) error {
 	for _, s := range missing(self.scopes) {
 		b.log.Warn("the bot token lacks a scope", "scope", s.name, "without", s.without, "fix", "add it under OAuth & Permissions, then install the app again")
 	}
-	if err := b.resume(ctx); err != nil {
-		return err
+	for pause := b.redial; ; pause = min(2*pause, time.Minute) {
+		err := b.resume(ctx)
+		if err == nil {
+			break
+		}
+		b.log.Warn("the store does not say how far events were taken; it is asked again", "error", err)
+		if err := sleep(ctx, pause); err != nil {
+			return err
+		}
 	}
 	if b.c.EventsListener != nil {
 		return b.serve(ctx)
@@ -69,78 +79,6 @@ func (b *Bot) signIn(ctx context.Context) (identity, error) {
 	}
 }
 
-// resume learns from the store how far an earlier process came.
-func (b *Bot) resume(ctx context.Context) error {
-	if b.c.Marks == nil {
-		return nil
-	}
-	list, err := b.c.Marks(ctx)
-	if err != nil {
-		return fmt.Errorf("slack: learn how far events were taken: %w", err)
-	}
-	for _, m := range list {
-		if m.Channel == "" || m.TS == "" {
-			continue
-		}
-		b.seen.mark(m.Channel, m.TS)
-		if m.Thread != "" {
-			b.threads.update(m.Channel, m.Thread, func(s *threadState) {
-				s.known, s.part, s.last = true, true, max(s.last, m.TS)
-			})
-		}
-	}
-	return nil
-}
-
-const (
-	maxChannels = 50 // that are read after a gap, each within maxPages
-	maxThreads  = 50
-)
-
-// backfill reads what was said since the last message that was taken. What
-// was taken already is known, so it starts a little before.
-func (b *Bot) backfill(ctx context.Context) {
-	b.filling.Lock()
-	defer b.filling.Unlock()
-	before := func(ts string) string { return unstamp(stamp(ts).Add(-b.readDelay)) }
-	take := func(channel string, list []message, err error) {
-		if err != nil {
-			if ctx.Err() == nil {
-				b.log.Warn("messages may have been missed: a channel can't be read", "channel", channel, "error", err)
-			}
-			return
-		}
-		for n := range list {
-			m := &list[n]
-			m.Channel = channel
-			switch m.Subtype {
-			case "", "file_share", "thread_broadcast", "me_message", "bot_message":
-				b.queue.push(ctx, &job{key: messageKey(channel, m.TS), channel: channel, m: m, kinds: kindMessage, whole: true, run: b.message}, func(err error) {
-					if err != nil && !errors.Is(err, context.Canceled) {
-						b.log.Warn("a missed message could not be delivered", "channel", channel, "error", err)
-					}
-				})
-			}
-		}
-	}
-	n := 0
-	for channel, ts := range b.seen.marked() {
-		if n++; n > maxChannels {
-			b.log.Warn("messages may have been missed: there are too many channels to read again")
-			break
-		}
-		list, err := b.history(ctx, channel, before(ts), false)
-		take(channel, list, err)
-	}
-	for _, t := range b.threads.mine(maxThreads) {
-		if t.last == "" {
-			t.last = t.thread
-		}
-		list, err := b.replies(ctx, t.channel, t.thread, before(t.last), false)
-		take(t.channel, list, err)
-	}
-}
-
 type scope struct{ name, without string }
 
 var scopes = []scope{
@@ -149,7 +87,7 @@ var scopes = []scope{
 	{"groups:history", "messages of private channels can't be read"}, {"groups:read", "private channels can't be looked up"},
 	{"im:history", "direct messages can't be read"}, {"im:read", "direct messages can't be looked up"},
 	{"mpim:history", "group direct messages can't be read"}, {"mpim:read", "group direct messages can't be looked up"},
-	{"users:read", "people have no names"}, {"files:read", "no picture or document can be opened"},
+	{"users:read", "people have no names"}, {"files:read", "no picture or document can be opened"}, {"files:write", "no file can go with an answer"},
 	{"chat:write", "nothing can be answered"}, {"commands", "the slash command is not heard"},
 }
 

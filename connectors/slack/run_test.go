@@ -110,7 +110,7 @@ func TestDisconnectLosesNothing(t *testing.T) {
 	s.fake.RetryEvery(100 * time.Millisecond)
 	for n := range 10 {
 		if n%3 == 0 {
-			s.fake.Disconnect()
+			s.fake.Disconnect([]string{"refresh_requested", "warning"}[n%2])
 		}
 		m := s.post(fakeslack.Message{Channel: "D1", User: "U1", Text: "x"})
 		if e := s.event(); e.Message.NativeID != m.TS {

@@ -15,10 +15,11 @@ type record struct {
 	channel, ts string
 	revision    string
 	text        string
-	events      []chat.Event // as last delivered, one for each place; none: it was nobody's business
-	deleted     bool         // and delivered as that, in all its places
-	gone        bool         // deleted, whether that was delivered yet or not
-	live        time.Time    // when it was last known to be there
+	events      []chat.Event   // as last delivered, one for each place; none: it was nobody's business
+	asked       []chat.PlaceID // where it was delivered as words to the agent
+	deleted     bool           // and delivered as that, in all its places
+	gone        bool           // deleted, whether that was delivered yet or not
+	live        time.Time      // when it was last known to be there
 	generation  int
 }
 
@@ -56,6 +57,7 @@ type seen struct {
 	files      map[string][]*record
 	marks      map[string]string // channel -> newest ts that came from it
 	generation int               // raised when deletions may have been missed
+	hearing    int               // connections that tell of them
 }
 
 func newSeen(max int) *seen {
@@ -189,8 +191,24 @@ func (s *seen) missed() {
 	s.generation++
 }
 
+// hears counts the connections that bring events. Without one they go to
+// another process, or to nobody.
+func (s *seen) hears(yes bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if yes {
+		s.hearing++
+	} else {
+		s.hearing--
+	}
+	if !yes && s.hearing == 0 || yes && s.hearing == 1 {
+		s.generation++
+	}
+}
+
+// current: whatever became of what was known then was told.
 func (s *seen) current(generation int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.generation == generation
+	return s.hearing > 0 && s.generation == generation
 }

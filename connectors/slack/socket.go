@@ -49,7 +49,7 @@ func (b *Bot) socket(ctx context.Context) error {
 // for as long as it does so soon enough.
 func (b *Bot) session(ctx context.Context, hellos *int) (wait time.Duration, err error) {
 	api := slackgo.New(b.c.BotToken, slackgo.OptionAppLevelToken(b.c.AppToken), slackgo.OptionAPIURL(b.c.APIURL),
-		slackgo.OptionHTTPClient(plainClient(callTimeout)))
+		slackgo.OptionHTTPClient(plainClient(b.dialTimeout)))
 	s := socketmode.New(api, socketmode.OptionReadLimit(maxFrame), socketmode.OptionLog(log.New(io.Discard, "", 0)))
 	sctx, cancel := context.WithCancel(ctx)
 	ended := make(chan error, 1)
@@ -60,6 +60,14 @@ func (b *Bot) session(ctx context.Context, hellos *int) (wait time.Duration, err
 			<-ended
 		}
 	}()
+	heard := false
+	hear := func(yes bool) {
+		if heard != yes {
+			heard = yes
+			b.seen.hears(yes)
+		}
+	}
+	defer hear(false)
 	for {
 		select {
 		case err := <-ended:
@@ -73,7 +81,10 @@ func (b *Bot) session(ctx context.Context, hellos *int) (wait time.Duration, err
 			return b.redial, nil
 		case e := <-s.Events:
 			switch e.Type {
+			case socketmode.EventTypeConnecting:
+				hear(false)
 			case socketmode.EventTypeConnectionError:
+				hear(false)
 				c, ok := e.Data.(*slackgo.ConnectionErrorEvent)
 				if !ok {
 					continue
@@ -91,6 +102,7 @@ func (b *Bot) session(ctx context.Context, hellos *int) (wait time.Duration, err
 				}
 			case socketmode.EventTypeHello:
 				*hellos++
+				hear(true)
 				b.connected(ctx, *hellos > 1)
 			default:
 				b.envelope(ctx, sctx, s, e)
@@ -104,14 +116,14 @@ func done(ended chan error) bool { return len(ended) > 0 }
 
 // connected: after a gap nothing that was known of places holds.
 func (b *Bot) connected(ctx context.Context, again bool) {
-	first := false
-	b.readyOnce.Do(func() { close(b.ready); first = true })
-	if again {
+	b.readyOnce.Do(func() { close(b.ready) })
+	first := b.begun.CompareAndSwap(false, true)
+	if again || first {
 		b.facts.drop("")
 		b.seen.missed()
 	}
 	if again || first && b.c.Marks != nil {
-		b.running.Go(func() { b.backfill(ctx) })
+		b.running.Go(func() { b.catchUp(ctx) })
 	}
 }
 

@@ -63,6 +63,19 @@ func (t *threads) join(channel, ts string) {
 	t.update(channel, ts, func(s *threadState) { s.known, s.part = true, true })
 }
 
+// leaveOpen forgets in which threads the agent takes no part: while another
+// process took the events, it may have been called there.
+func (t *threads) leaveOpen() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for k, s := range t.m {
+		if s.known && !s.part {
+			s.known = false
+			t.m[k] = s
+		}
+	}
+}
+
 // mine are the threads that the agent takes part in, those with the newest
 // replies first.
 func (t *threads) mine(limit int) (out []struct{ channel, thread, last string }) {
@@ -179,7 +192,11 @@ func (b *Bot) takeInventory(ctx context.Context, self identity, p chat.Place, i 
 		if m.TS >= before || !m.hasFiles() || self.wrote(m) {
 			continue
 		}
-		if err := b.deliver(ctx, self, p, i, m, chat.MessagePosted, true); err != nil {
+		at := p
+		if m.TS == p.Thread {
+			at = b.home(self, i, m, self.called(m)) // the first message is its channel's
+		}
+		if err := b.deliver(ctx, self, at, i, m, chat.MessagePosted, true); err != nil {
 			return err
 		}
 	}

@@ -66,6 +66,7 @@ type Config struct {
 	Hosts      []string // further host names under which the page may be asked for
 	Model      string   // shown in the header
 	TemporalUI string   // its address, linked from the header; empty: no link
+	Console    Console  // optional; without it there are no such pages
 	Log        *slog.Logger
 	Now        func() time.Time // default time.Now
 }

@@ -49,6 +49,23 @@ func TestConnectorRules(t *testing.T) {
 				}
 				return texts
 			},
+			Shown: func(p chat.Place) (files []connectortest.Upload) {
+				t.Helper()
+				list, err := s.db.messages(t.Context(), p.Channel, 100)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, m := range list {
+					for _, u := range m.Uploads {
+						if m.Kind != kindPerson {
+							// As the conversation's owner gets it.
+							files = append(files, connectortest.Upload{Name: u.Name, Data: []byte(s.do("GET", "/uploads/"+u.ID, nil).body)})
+						}
+					}
+				}
+				return files
+			},
+			Forget: func() {}, // it remembers nothing but its rows
 		}
 	})
 }

@@ -22,7 +22,7 @@ var (
 	pages     = template.Must(template.New("").Funcs(template.FuncMap{
 		"asset":    func(name string) string { return "/static/" + name + "?v=" + assetHash },
 		"bytes":    bytesText,
-		"picture":  func(u upload) bool { return raster(u.SniffedType) && u.Note == "" && u.Width > 0 },
+		"picture":  pictured,
 		"thumb":    thumb,
 		"short":    shortType,
 		"markdown": func(s string) template.HTML { return template.HTML(markdown(s)) }, // its output is escaped, see there
@@ -47,6 +47,7 @@ type pageView struct {
 	Busy                     bool
 	Limits                   limitsJSON
 	Complaint                string
+	Console                  bool // there is one to go to
 }
 
 func hashOf(f fs.FS) string {
@@ -102,7 +103,7 @@ func (p *Place) home(w http.ResponseWriter, r *http.Request, c caller) {
 func (p *Place) view(list []conversation) pageView {
 	return pageView{
 		Agent: string(p.c.Agent), Model: p.c.Model, TemporalUI: p.c.TemporalUI, Person: p.person.Name,
-		Conversations: list, Limits: p.conversationJSON(conversation{}).Limits,
+		Conversations: list, Console: p.c.Console != nil, Limits: p.conversationJSON(conversation{}).Limits,
 	}
 }
 
@@ -185,6 +186,9 @@ func (p *Place) mintLink(w http.ResponseWriter, r *http.Request, c caller) {
 	}
 	writeJSON(w, http.StatusCreated, map[string]string{"link": p.SignInLink()})
 }
+
+// pictured reports whether a browser may show an upload by itself.
+func pictured(u upload) bool { return raster(u.SniffedType) && u.Note == "" && u.Width > 0 }
 
 type extent struct{ Width, Height int }
 

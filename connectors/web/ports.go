@@ -110,7 +110,11 @@ func (p *Place) Post(ctx context.Context, r chat.Reply) (chat.Posted, error) {
 		return chat.Posted{}, errors.New("web: post reply: not a place of this connector")
 	}
 	r.Text = strings.ToValidUTF8(strings.ReplaceAll(r.Text, "\x00", ""), "\uFFFD") // what no text column takes
-	id, err := p.db.reply(ctx, r.Place.Channel, r)
+	files, err := p.keepFiles(ctx, r)
+	if err != nil {
+		return chat.Posted{}, err
+	}
+	id, err := p.db.reply(ctx, r.Place.Channel, r, files)
 	if err != nil {
 		return chat.Posted{}, err
 	}

@@ -20,6 +20,8 @@ func (p *Place) handler(streams context.Context) http.Handler {
 	page("GET /{$}", p.home)
 	page("GET /c/{conv}", p.inConversation(p.page))
 	page("POST /conversations", p.openByForm)
+	page("GET /console", p.owner(p.console))
+	page("GET /console/{kind}/{id}", p.owner(p.inspect))
 
 	page("GET /api/conversations", p.listConversations)
 	page("POST /api/conversations", p.openConversation)

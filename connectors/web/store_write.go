@@ -135,20 +135,46 @@ func (s store) delivered(ctx context.Context, m message) error {
 	return translate("mark message delivered", err)
 }
 
-// reply writes what the agent says, once for each key.
-func (s store) reply(ctx context.Context, conv string, r chat.Reply) (id string, err error) {
+// replied finds what the key said before.
+func (s store) replied(ctx context.Context, conv, key string) (id string, err error) {
+	err = s.pool.QueryRow(ctx, `select id from web_message where reply_key = $1 and conversation = $2`, key, conv).Scan(&id)
+	return id, translate("find reply", err)
+}
+
+// reply writes what the agent says, with its files, once for each key.
+func (s store) reply(ctx context.Context, conv string, r chat.Reply, files []upload) (string, error) {
 	fresh := newID(messagePrefix)
-	tag, err := s.pool.Exec(ctx, `insert into web_message (id, conversation, message_id, turn, kind, author, text, reply_key)
-		select $1, c.id, $2, $3, $4, 'agent', $5, $6 from web_conversation c where c.id = $7 and c.agent = $8
-		on conflict (reply_key) do nothing`,
-		fresh, chat.MessageOf(r.Place.ID, fresh), r.Turn, r.Kind, r.Text, r.Key, conv, s.agent)
+	wrote := false
+	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, `insert into web_message (id, conversation, message_id, turn, kind, author, text, reply_key)
+			select $1, c.id, $2, $3, $4, 'agent', $5, $6 from web_conversation c where c.id = $7 and c.agent = $8
+			on conflict (reply_key) do nothing`,
+			fresh, chat.MessageOf(r.Place.ID, fresh), r.Turn, r.Kind, r.Text, r.Key, conv, s.agent)
+		if err != nil {
+			return err
+		}
+		if wrote = tag.RowsAffected() == 1; !wrote {
+			return nil
+		}
+		for i, u := range files {
+			// The conversation's owner may open them.
+			_, err := tx.Exec(ctx, `insert into web_upload
+				(id, conversation, owner, message, position, name, declared_type, sniffed_type, size, width, height, note)
+				select $1, c.id, c.owner, $2, $3, $4, '', $5, $6, $7, $8, $9 from web_conversation c where c.id = $10
+				on conflict (id) do nothing`,
+				u.ID, fresh, i, u.Name, u.SniffedType, u.Size, u.Width, u.Height, u.Note, conv)
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 	if err != nil {
 		return "", translate("post reply", err)
 	}
-	if tag.RowsAffected() == 1 {
+	if wrote {
 		return fresh, nil
 	}
 	// Either the key was posted before, or there is no such conversation.
-	err = s.pool.QueryRow(ctx, `select id from web_message where reply_key = $1 and conversation = $2`, r.Key, conv).Scan(&id)
-	return id, translate("post reply", err)
+	return s.replied(ctx, conv, r.Key)
 }

@@ -2,7 +2,9 @@ package fakediscord
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -30,6 +32,7 @@ func intentOf(c *channel) int {
 type session struct {
 	id      string
 	intents int
+	shard   [2]int
 	seq     int64
 	sent    []frame
 	conn    *socket // nil: disconnected
@@ -73,9 +76,9 @@ func (s *Server) gateway(w http.ResponseWriter, r *http.Request) {
 	c := &socket{ws: ws}
 	s.mu.Lock()
 	s.connects++
-	hook := s.onHello
+	hook, beat := s.onHello, s.Heartbeat
 	s.mu.Unlock()
-	c.send(frame{Op: 10, Data: map[string]any{"heartbeat_interval": 41250}})
+	c.send(frame{Op: 10, Data: map[string]any{"heartbeat_interval": beat.Milliseconds()}})
 	if hook != nil && hook(c) {
 		// The test took the connection over; it lasts until the client leaves.
 		_, _, _ = ws.ReadMessage()
@@ -91,14 +94,20 @@ func (s *Server) gateway(w http.ResponseWriter, r *http.Request) {
 		}
 		switch in.Op {
 		case 1:
-			c.send(frame{Op: 11})
+			s.mu.Lock()
+			deaf := s.deaf
+			s.mu.Unlock()
+			if !deaf {
+				c.send(frame{Op: 11})
+			}
 		case 2:
 			var d struct {
-				Token   string `json:"token"`
-				Intents int    `json:"intents"`
+				Token   string  `json:"token"`
+				Intents int     `json:"intents"`
+				Shard   *[2]int `json:"shard"`
 			}
 			_ = json.Unmarshal(in.Data, &d)
-			if code, text := s.identify(c, d.Token, d.Intents); code != 0 {
+			if code, text := s.identify(c, d.Token, d.Intents, d.Shard); code != 0 {
 				c.close(code, text)
 				return
 			}
@@ -121,10 +130,14 @@ func (s *Server) gateway(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (s *Server) identify(c *socket, token string, intents int) (code int, text string) {
+func (s *Server) identify(c *socket, token string, intents int, part *[2]int) (code int, text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.identifies++
+	shard := [2]int{0, 1}
+	if part != nil {
+		shard = *part
+	}
 	switch {
 	case strings.TrimPrefix(token, "Bot ") != s.Token:
 		return 4004, "Authentication failed."
@@ -132,19 +145,65 @@ func (s *Server) identify(c *socket, token string, intents int) (code int, text 
 		return 4013, "Invalid intent(s)."
 	case intents&privileged&^s.PortalIntents != 0:
 		return 4014, "Disallowed intent(s)."
+	case shard[1] < 1 || shard[0] < 0 || shard[0] >= shard[1]:
+		return 4010, "Invalid shard."
+	case shard[1] < s.Shards:
+		return 4011, "Sharding required."
 	}
-	v := &session{id: "session-" + s.id(), intents: intents, conn: c}
+	if !s.mayIdentify(shard[0]) {
+		c.send(frame{Op: 9, Data: false})
+		return 0, ""
+	}
+	v := &session{id: "session-" + s.id(), intents: intents, shard: shard, conn: c}
 	s.sessions[v.id] = v
-	var guilds []map[string]any
+	var mine []*guild
+	guilds := []map[string]any{}
 	for _, g := range s.guilds {
-		guilds = append(guilds, map[string]any{"id": g.ID, "unavailable": true})
+		if shardOf(g.ID, shard[1]) == shard[0] {
+			mine = append(mine, g)
+			guilds = append(guilds, map[string]any{"id": g.ID, "unavailable": true})
+		}
 	}
-	s.emit(v, "READY", map[string]any{"v": 9, "user": s.Bot, "guilds": guilds, "session_id": v.id,
+	s.emit(v, "READY", map[string]any{"v": 9, "user": s.Bot, "guilds": guilds, "session_id": v.id, "shard": shard,
 		"resume_gateway_url": s.wsURL(), "application": map[string]any{"id": s.App, "flags": 0}})
-	for _, g := range s.guilds {
+	for _, g := range mine {
 		s.emit(v, "GUILD_CREATE", s.guildCreate(g))
 	}
 	return 0, ""
+}
+
+// mayIdentify: one identification for each bucket of shards in each window.
+// Whoever comes sooner is told so, and it is a violation.
+func (s *Server) mayIdentify(shard int) bool {
+	bucket := shard % s.Concurrency
+	if last := s.identified[bucket]; s.IdentifyWindow > 0 && time.Since(last) < s.IdentifyWindow {
+		s.violations = append(s.violations, fmt.Sprintf("shard %d identified %v after another of its bucket", shard, time.Since(last)))
+		return false
+	}
+	s.identified[bucket] = time.Now()
+	return true
+}
+
+// shardOf is Discord's formula. What belongs to no guild goes to shard 0.
+func shardOf(guildID string, of int) int {
+	n, _ := strconv.ParseUint(guildID, 10, 64)
+	return int(n >> 22 % uint64(of))
+}
+
+// guildOf is the guild that an event belongs to, if any.
+func guildOf(kind string, raw json.RawMessage) string {
+	var ids struct {
+		ID      string `json:"id"`
+		GuildID string `json:"guild_id"`
+	}
+	if json.Unmarshal(raw, &ids) != nil {
+		return ""
+	}
+	switch kind {
+	case "GUILD_CREATE", "GUILD_UPDATE", "GUILD_DELETE":
+		return ids.ID
+	}
+	return ids.GuildID
 }
 
 func (s *Server) resume(c *socket, id string, seq int64) {
@@ -197,12 +256,16 @@ func (s *Server) emit(v *session, kind string, data any) {
 // dispatch sends to every session that asked for it; with a channel, only if
 // the bot sees it. The caller holds mu.
 func (s *Server) dispatch(kind string, data any, intent int, c *channel) {
-	if c != nil && !s.canView(c) {
+	if c != nil && !s.canView(c) || s.losing {
 		return
 	}
+	raw, err := json.Marshal(data)
+	if err != nil {
+		s.t.Errorf("fakediscord: %v", err)
+	}
 	for _, v := range s.sessions {
-		if v.intents&intent != 0 || intent == 0 {
-			s.emit(v, kind, data)
+		if (v.intents&intent != 0 || intent == 0) && shardOf(guildOf(kind, raw), v.shard[1]) == v.shard[0] {
+			s.emit(v, kind, json.RawMessage(raw))
 		}
 	}
 }
@@ -258,6 +321,59 @@ func (s *Server) Forget() {
 			delete(s.sessions, id)
 		}
 	}
+}
+
+// Invalidate tells every client that its session is over (op 9). Resumable ones
+// may be resumed on another connection.
+func (s *Server) Invalidate(resumable bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id, v := range s.sessions {
+		if v.conn == nil {
+			continue
+		}
+		v.conn.send(frame{Op: 9, Data: resumable})
+		if !resumable {
+			delete(s.sessions, id)
+		}
+		v.conn = nil // nothing more comes down this connection
+	}
+}
+
+// Lose throws away events from now on; sessions that missed some must be made
+// to start anew, as Discord does, with Forget.
+func (s *Server) Lose(yes bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.losing = yes
+}
+
+// Deaf leaves heartbeats unanswered from now on.
+func (s *Server) Deaf(yes bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.deaf = yes
+}
+
+// Reshard demands more sessions: those that there are end.
+func (s *Server) Reshard(n int) {
+	s.mu.Lock()
+	s.Shards = n
+	s.mu.Unlock()
+	s.Close(4011, "Sharding required.")
+}
+
+// Sessions are how many sessions of each shard are connected.
+func (s *Server) Sessions() map[int]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := map[int]int{}
+	for _, v := range s.sessions {
+		if v.conn != nil {
+			out[v.shard[0]]++
+		}
+	}
+	return out
 }
 
 // ReconnectAtHello says op 7 right after HELLO on the next connection, n times.

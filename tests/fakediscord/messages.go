@@ -213,6 +213,26 @@ func (s *Server) Said(channelID string) []Message {
 	return out
 }
 
+// Versions are the texts that the bot's posts of a channel ever had, in order,
+// those of deleted posts too.
+func (s *Server) Versions(channelID string) (out []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, m := range s.messages[channelID] {
+		if m.Author.ID == s.Bot.ID {
+			out = append(append(out, m.versions...), m.Content)
+		}
+	}
+	return out
+}
+
+// Data is what was uploaded as an attachment.
+func (s *Server) Data(a Attachment) []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.files[a.path])
+}
+
 // Later moves the platform's clock: URLs and nonces expire.
 func (s *Server) Later(d time.Duration) {
 	s.mu.Lock()

@@ -2,11 +2,11 @@ package fakediscord
 
 import (
 	"encoding/json"
+	"math"
 	"net/http"
 	"regexp"
 	"strconv"
 	"strings"
-	"time"
 )
 
 var version = regexp.MustCompile(`^/api/v(9|10)(/.*)$`)
@@ -78,7 +78,8 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request, p []string) bool 
 	case is("GET", "gateway"):
 		return answer(w, map[string]any{"url": s.wsURL()})
 	case is("GET", "gateway", "bot"):
-		return answer(w, map[string]any{"url": s.wsURL(), "shards": 1, "session_start_limit": map[string]any{"total": 1000, "remaining": 999, "reset_after": 0, "max_concurrency": 1}})
+		return answer(w, map[string]any{"url": s.wsURL(), "shards": s.Shards,
+			"session_start_limit": map[string]any{"total": 1000, "remaining": 999, "reset_after": 0, "max_concurrency": s.Concurrency}})
 	case is("GET", "users", "@me"):
 		return answer(w, struct {
 			User
@@ -192,6 +193,10 @@ func (s *Server) channelRoute(w http.ResponseWriter, r *http.Request, c *channel
 		return s.list(w, r, c, history)
 	case is("POST", "channels", "*", "messages"):
 		return s.create(w, r, c)
+	case is("PATCH", "channels", "*", "messages", "*"):
+		return s.patch(w, r, c, p[3])
+	case is("DELETE", "channels", "*", "messages", "*"):
+		return s.remove(w, c, p[3])
 	case is("POST", "channels", "*", "typing"):
 		s.typing[c.ID]++
 		w.WriteHeader(204)
@@ -223,8 +228,12 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, c *channel, histor
 		return answer(w, out)
 	}
 	after, _ := strconv.ParseInt(q.Get("after"), 10, 64)
+	before := int64(math.MaxInt64)
+	if q.Has("before") {
+		before, _ = strconv.ParseInt(q.Get("before"), 10, 64)
+	}
 	for _, m := range s.messages[c.ID] {
-		if id, _ := strconv.ParseInt(m.ID, 10, 64); !m.deleted && id > after {
+		if id, _ := strconv.ParseInt(m.ID, 10, 64); !m.deleted && id > after && id < before {
 			out = append(out, s.view(m))
 		}
 	}
@@ -239,67 +248,4 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, c *channel, histor
 		out[i], out[j] = out[j], out[i]
 	}
 	return answer(w, out)
-}
-
-// nonceLife is how long Discord remembers a nonce: "the past few minutes".
-const nonceLife = 3 * time.Minute
-
-func (s *Server) create(w http.ResponseWriter, r *http.Request, c *channel) bool {
-	var in struct {
-		Content string          `json:"content"`
-		Nonce   string          `json:"nonce"`
-		Enforce bool            `json:"enforce_nonce"`
-		Flags   int             `json:"flags"`
-		Allowed json.RawMessage `json:"allowed_mentions"`
-		Ref     *struct {
-			MessageID string `json:"message_id"`
-			Fail      *bool  `json:"fail_if_not_exists"`
-		} `json:"message_reference"`
-	}
-	if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
-		fail(w, 400, 50109, "The request body contains invalid JSON.")
-		return true
-	}
-	need := SendMessages
-	if c.thread() {
-		need = SendMessagesInThreads
-	}
-	n := len([]rune(in.Content))
-	switch {
-	case s.permissions(c, s.Bot.ID)&need == 0:
-		fail(w, 403, 50013, "Missing Permissions")
-		return true
-	case n == 0:
-		fail(w, 400, 50006, "Cannot send an empty message")
-		return true
-	case n > 2000 || len(in.Nonce) > 25:
-		fail(w, 400, 50035, "Invalid Form Body")
-		return true
-	}
-	if in.Enforce && in.Nonce != "" {
-		for _, m := range s.messages[c.ID] {
-			at, _ := time.Parse("2006-01-02T15:04:05.000000-07:00", m.Timestamp)
-			if m.nonce == in.Nonce && m.Author.ID == s.Bot.ID && time.Now().Add(s.now).Sub(at) < nonceLife {
-				return answer(w, s.event(m))
-			}
-		}
-	}
-	m := s.newMessage(c, s.Bot, in.Content)
-	m.nonce, m.Flags = in.Nonce, in.Flags
-	if string(in.Allowed) == `{"parse":[]}` {
-		m.Mentions = []User{}
-	}
-	if in.Ref != nil {
-		if s.find(c.ID, in.Ref.MessageID) == nil {
-			if in.Ref.Fail == nil || *in.Ref.Fail {
-				fail(w, 400, 50035, "Invalid Form Body")
-				return true
-			}
-		} else {
-			m.Type = 19
-		}
-		m.MessageReference = &reference{MessageID: in.Ref.MessageID, ChannelID: c.ID, GuildID: c.GuildID}
-	}
-	s.add(c, m, true)
-	return answer(w, s.event(m))
 }

@@ -30,6 +30,14 @@ type Server struct {
 	HideContent bool
 	// PartialUpdates leaves out of edits what was not edited, the author too.
 	PartialUpdates bool
+	// Heartbeat is the interval that HELLO asks for.
+	Heartbeat time.Duration
+	// Shards is how many sessions the platform recommends, and demands;
+	// Concurrency how many shards may identify in one window. A window of 0 is
+	// not enforced: reconnecting tests would take minutes.
+	Shards         int
+	Concurrency    int
+	IdentifyWindow time.Duration
 	// Intercept, when set, may answer a request instead of the fake.
 	Intercept func(w http.ResponseWriter, r *http.Request) (done bool)
 
@@ -47,6 +55,8 @@ type Server struct {
 	types        map[string]string     // content types of files
 	sessions     map[string]*session
 	onHello      func(*socket) bool
+	deaf, losing bool
+	identified   map[int]time.Time // by bucket
 	connects     int
 	identifies   int
 	resumes      int
@@ -65,7 +75,7 @@ func New(t testing.TB) *Server {
 		t: t, Token: "fake-bot-token", PortalIntents: intentMessageContent | intentGuildMembers,
 		users: map[string]User{}, guilds: map[string]*guild{}, channels: map[string]*channel{}, messages: map[string][]*Message{},
 		files: map[string][]byte{}, types: map[string]string{}, sessions: map[string]*session{}, typing: map[string]int{},
-		interactions: map[string]*Interaction{},
+		interactions: map[string]*Interaction{}, identified: map[int]time.Time{}, Heartbeat: 41250 * time.Millisecond, Shards: 1, Concurrency: 1,
 	}
 	s.http = httptest.NewServer(http.HandlerFunc(s.serve))
 	s.URL = s.http.URL + "/api"
@@ -105,10 +115,18 @@ func (s *Server) AddUser(name string) string { return s.addUser(name, false).ID 
 func (s *Server) AddBot(name string) string { return s.addUser(name, true).ID }
 
 // AddGuild makes a guild with the bot and these users in it.
-func (s *Server) AddGuild(users ...string) string {
+func (s *Server) AddGuild(users ...string) string { return s.AddGuildOn(0, 1, users...) }
+
+// AddGuildOn makes a guild whose events go to one of n shards.
+func (s *Server) AddGuildOn(shard, n int, users ...string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	g := &guild{ID: s.id(), Name: "guild", Owner: s.Owner, Members: map[string][]string{s.Bot.ID: nil, s.Owner: nil}}
+	id := s.id()
+	for shardOf(id, n) != shard {
+		s.last += 1 << 22 // a millisecond
+		id = s.id()
+	}
+	g := &guild{ID: id, Name: "guild", Owner: s.Owner, Members: map[string][]string{s.Bot.ID: nil, s.Owner: nil}}
 	g.Roles = []*Role{{ID: g.ID, Name: "@everyone", Permissions: strconv.FormatInt(everything, 10)}}
 	for _, u := range users {
 		g.Members[u] = nil

@@ -5,7 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"maps"
+	"mime"
+	"mime/multipart"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -90,11 +94,13 @@ func TestAgainstTheSpecification(t *testing.T) {
 
 	var mu sync.Mutex
 	var samples []sample
-	s.Intercept = func(_ http.ResponseWriter, r *http.Request) bool {
+	s.Intercept = func(w http.ResponseWriter, r *http.Request) bool {
 		schema := ""
 		switch {
 		case r.Method == "POST" && strings.HasSuffix(r.URL.Path, "/messages"):
 			schema = "MessageCreateRequest"
+		case r.Method == "PATCH" && strings.Contains(r.URL.Path, "/channels/"):
+			schema = "MessageEditRequestPartial"
 		case r.Method == "PATCH" && strings.Contains(r.URL.Path, "/webhooks/"):
 			schema = "IncomingWebhookUpdateRequestPartial"
 		default:
@@ -102,17 +108,44 @@ func TestAgainstTheSpecification(t *testing.T) {
 		}
 		body, _ := io.ReadAll(r.Body)
 		r.Body = io.NopCloser(bytes.NewReader(body))
+		if _, p, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err == nil && p["boundary"] != "" {
+			form, err := multipart.NewReader(bytes.NewReader(body), p["boundary"]).ReadForm(1 << 20)
+			if err != nil || len(form.Value["payload_json"]) != 1 || len(form.File["files[0]"]) != 1 {
+				t.Errorf("a form with %v, %v", form, err)
+				return false
+			}
+			body = []byte(form.Value["payload_json"][0])
+		}
 		mu.Lock()
 		defer mu.Unlock()
 		samples = append(samples, sample{"the connector's " + r.Method, schema, body})
-		return false
+		// What the fake answers to it.
+		rec := httptest.NewRecorder()
+		s.Answer(rec, r)
+		maps.Copy(w.Header(), rec.Header())
+		w.WriteHeader(rec.Code)
+		_, _ = w.Write(rec.Body.Bytes())
+		samples = append(samples, sample{"the answer to " + r.Method, "MessageResponse", rec.Body.Bytes()})
+		return true
 	}
 	bot, err := discord.New(discord.Config{Agent: "main", Token: s.Token, APIURL: s.URL})
 	if err != nil {
 		t.Fatal(err)
 	}
 	place := chat.NewPlace("main", discord.Platform, g, c, "", chat.Channel)
-	if _, err := bot.Post(t.Context(), chat.Reply{Key: "k", Place: place, Text: "hello", ReplyTo: chat.Message{Place: place.ID, NativeID: answer.ID}}); err != nil {
+	reply := chat.Reply{Key: "k", Place: place, Text: "hello", ReplyTo: chat.Message{Place: place.ID, NativeID: answer.ID}}
+	if _, err := bot.Post(t.Context(), reply); err != nil {
+		t.Fatal(err)
+	}
+	reply.Key, reply.Text = "k2", "so far"
+	draft, err := bot.Draft(t.Context(), reply)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reply.Text, reply.Draft = "so far, so good", &chat.Draft{NativeID: draft.NativeID, First: "so far"}
+	reply.Files = []chat.ReplyFile{{Name: "a.txt", Size: 3, SHA256: "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
+		Open: func(context.Context) (io.ReadCloser, error) { return io.NopCloser(strings.NewReader("abc")), nil }}}
+	if _, err := bot.Post(t.Context(), reply); err != nil {
 		t.Fatal(err)
 	}
 	for _, q := range []struct{ path, schema string }{

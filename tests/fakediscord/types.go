@@ -173,6 +173,7 @@ type Message struct {
 	MessageSnapshots  []snapshot   `json:"message_snapshots,omitempty"`
 	Nonce             string       `json:"nonce,omitempty"`
 
-	nonce   string
-	deleted bool
+	nonce    string
+	deleted  bool
+	versions []string // the contents before, oldest first
 }

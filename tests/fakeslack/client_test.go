@@ -34,7 +34,7 @@ func TestSlackOwnClient(t *testing.T) {
 	defer cancel()
 	dir := t.TempDir()
 	install := exec.CommandContext(ctx, "npm", "install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", dir,
-		"@slack/socket-mode@2.0.5", "@slack/web-api@7.10.0")
+		"@slack/socket-mode@2.0.5", "@slack/web-api@7.14.0")
 	if out, err := install.CombinedOutput(); err != nil {
 		skip(t, "Slack's packages can't be installed with npm: %v\n%s", err, out)
 	}
@@ -81,6 +81,11 @@ func TestSlackOwnClient(t *testing.T) {
 	expect(map[string]any{"got": "replies", "first": true, "second": true, "key": "k", "history": 1.0})
 	expect(map[string]any{"got": "file", "size": 3.0})
 	expect(map[string]any{"got": "error", "code": "channel_not_found"})
+	expect(map[string]any{"got": "update", "text": "bye", "key": "k2"})
+	expect(map[string]any{"got": "stream", "text": "**one** two three"})
+	expect(map[string]any{"got": "conflicts", "update": "streaming_state_conflict", "delete": "cant_delete_message", "stop": "taken",
+		"append": "message_not_in_streaming_state", "recipient": "missing_recipient_user_id"})
+	expect(map[string]any{"got": "upload", "deleted": true, "files": 1.0, "title": "A", "size": 3.0})
 	expect(map[string]any{"got": "ready"})
 	if err := s.Slash(fakeslack.Team, "U1", "C1", "status"); err != nil {
 		t.Fatal(err)

@@ -38,6 +38,12 @@ type hub struct {
 	payloads []string // what came with acknowledgements; it should be nothing
 	deaf     bool
 	hellos   int
+	double   bool // every event twice, in envelopes of their own
+	refuse   int  // links that are still refused
+	cut      int  // connections that end right after their next envelope
+	mute     bool // no pings
+	ping     time.Duration
+	pongs    int
 }
 
 type conn struct {
@@ -56,7 +62,7 @@ type envelope struct {
 }
 
 func (h *hub) init(s *Server) {
-	h.s, h.stop, h.every = s, make(chan struct{}), time.Second
+	h.s, h.stop, h.every, h.ping = s, make(chan struct{}), time.Second, 5*time.Second
 	h.wg.Go(h.again)
 }
 
@@ -68,12 +74,26 @@ func (h *hub) close() {
 
 // link is a Socket Mode connection.
 func (h *hub) link(w http.ResponseWriter, r *http.Request) {
+	h.mu.Lock()
+	refused := h.refuse > 0
+	h.refuse = max(0, h.refuse-1)
+	h.mu.Unlock()
+	if refused {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
+	}
 	up := websocket.Upgrader{CheckOrigin: func(*http.Request) bool { return true }}
 	ws, err := up.Upgrade(w, r, nil)
 	if err != nil {
 		return
 	}
 	c := &conn{ws: ws}
+	ws.SetPongHandler(func(string) error {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.pongs++
+		return nil
+	})
 	defer ws.Close()
 	c.send(object{"type": "hello", "num_connections": 1, "connection_info": object{"app_id": "A0FAKE"},
 		"debug_info": object{"host": "fake", "approximate_connection_time": 3600}})
@@ -157,6 +177,13 @@ func (h *hub) sendDue(due func(*envelope) bool) {
 	h.mu.Unlock()
 	for _, o := range list {
 		o.c.send(o.e)
+		h.mu.Lock()
+		cut := h.cut > 0
+		h.cut = max(0, h.cut-1)
+		h.mu.Unlock()
+		if cut {
+			_ = o.c.ws.Close()
+		}
 	}
 }
 
@@ -172,7 +199,10 @@ func (h *hub) again() {
 		case <-t.C:
 		}
 		h.sendDue(func(e *envelope) bool { return !e.lastSent.IsZero() && time.Since(e.lastSent) > h.every })
-		if time.Since(ping) > 5*time.Second {
+		h.mu.Lock()
+		mute, pause := h.mute, h.ping
+		h.mu.Unlock()
+		if time.Since(ping) > pause && !mute {
 			ping = time.Now()
 			h.each(func(c *conn) {
 				_ = c.ws.WriteControl(websocket.PingMessage, []byte("ping"), time.Now().Add(time.Second))
@@ -195,6 +225,12 @@ func (h *hub) drop() { h.each(func(c *conn) { _ = c.ws.Close() }) }
 func (h *hub) emit(event any) {
 	// The lock of the server may be held: nothing here takes it.
 	h.push("events_api", callback(event, fmt.Sprintf("Ev%d", time.Now().UnixNano())))
+	h.mu.Lock()
+	double := h.double
+	h.mu.Unlock()
+	if double {
+		h.push("events_api", callback(event, fmt.Sprintf("Ev%d", time.Now().UnixNano())))
+	}
 }
 
 func callback(event any, id string) object {
@@ -293,9 +329,63 @@ func (s *Server) RetryEvery(d time.Duration) {
 // DropSockets cuts all connections without a word.
 func (s *Server) DropSockets() { s.hub.drop() }
 
-// Disconnect asks the client to connect again, as Slack does about hourly.
-func (s *Server) Disconnect() {
-	s.hub.each(func(c *conn) { c.send(object{"type": "disconnect", "reason": "refresh_requested"}) })
+// DropOneSocket cuts one of them.
+func (s *Server) DropOneSocket() {
+	first := true
+	s.hub.each(func(c *conn) {
+		if first {
+			_ = c.ws.Close()
+		}
+		first = false
+	})
+}
+
+// PingEvery sets how often connections are pinged; Pongs counts the answers.
+func (s *Server) PingEvery(d time.Duration) {
+	s.hub.mu.Lock()
+	defer s.hub.mu.Unlock()
+	s.hub.ping = d
+}
+
+func (s *Server) Pongs() int {
+	s.hub.mu.Lock()
+	defer s.hub.mu.Unlock()
+	return s.hub.pongs
+}
+
+// Disconnect asks the client to connect again, as Slack does about hourly
+// ("refresh_requested") and some seconds before it closes ("warning").
+func (s *Server) Disconnect(reason string) {
+	s.hub.each(func(c *conn) { c.send(object{"type": "disconnect", "reason": reason}) })
+}
+
+// CutAfterNext cuts connections right after each of the next n envelopes,
+// before they can be acknowledged.
+func (s *Server) CutAfterNext(n int) {
+	s.hub.mu.Lock()
+	defer s.hub.mu.Unlock()
+	s.hub.cut = n
+}
+
+// RefuseLinks answers the next n connections 503.
+func (s *Server) RefuseLinks(n int) {
+	s.hub.mu.Lock()
+	defer s.hub.mu.Unlock()
+	s.hub.refuse = n
+}
+
+// Double sends every event twice from now on, under two event IDs.
+func (s *Server) Double(yes bool) {
+	s.hub.mu.Lock()
+	defer s.hub.mu.Unlock()
+	s.hub.double = yes
+}
+
+// Mute stops pinging, as a connection does whose other end is gone.
+func (s *Server) Mute(yes bool) {
+	s.hub.mu.Lock()
+	defer s.hub.mu.Unlock()
+	s.hub.mute = yes
 }
 
 // Lose throws away events from now on, as if the app had been away for long.

@@ -91,6 +91,9 @@ type Message struct {
 	Attachments []Share         `json:"attachments,omitempty"`
 	Blocks      json.RawMessage `json:"blocks,omitempty"`
 	Metadata    json.RawMessage `json:"metadata,omitempty"`
+
+	streaming bool
+	versions  []string // the texts before, oldest first
 }
 
 // Failure is what a method answers instead, Times times.
@@ -101,6 +104,8 @@ type Failure struct {
 	Times      int
 	// After does what was asked before it fails.
 	After bool
+	// Hang never answers.
+	Hang bool
 }
 
 // Call is one call of a Web API method.
@@ -120,6 +125,8 @@ type Server struct {
 	moved     map[string]string // old ID -> new ID
 	users     map[string]User
 	files     map[string]*File
+	pending   map[string]*File // uploads that were asked for, and not completed
+	dropped   map[string][]string
 	messages  map[string][]Message
 	hidden    map[string]int // ts -> lookups that don't find it yet
 	failures  map[string]*Failure
@@ -142,7 +149,7 @@ func Start() (*Server, error) {
 	}
 	s := &Server{
 		l: l, scopes: Scopes(), channels: map[string]*Channel{}, moved: map[string]string{}, users: map[string]User{},
-		files: map[string]*File{}, messages: map[string][]Message{}, hidden: map[string]int{}, failures: map[string]*Failure{},
+		files: map[string]*File{}, pending: map[string]*File{}, dropped: map[string][]string{}, messages: map[string][]Message{}, hidden: map[string]int{}, failures: map[string]*Failure{},
 		clock: time.Now().UnixMicro(),
 	}
 	s.hub.init(s)
@@ -155,6 +162,7 @@ func Start() (*Server, error) {
 	mux.HandleFunc("GET /link", s.hub.link)
 	mux.HandleFunc("GET /files-pri/{id}/{name}", s.download)
 	mux.HandleFunc("POST /response/{id}", s.response)
+	mux.HandleFunc("POST /upload/v1/{id}", s.upload)
 	s.srv = &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
 	go func() { _ = s.srv.Serve(l) }()
 	return s, nil
@@ -172,7 +180,7 @@ func (s *Server) origin() string { return "http://" + s.l.Addr().String() }
 func (s *Server) URL() string { return s.origin() + "/api/" }
 
 func (s *Server) tick() string {
-	s.clock++
+	s.clock = max(s.clock+1, time.Now().UnixMicro())
 	return fmt.Sprintf("%d.%06d", s.clock/1_000_000, s.clock%1_000_000)
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -15,6 +16,8 @@ type object = map[string]any
 var needs = map[string]string{ // scopes by method; those of conversations depend on the kind
 	"users.info": "users:read", "files.info": "files:read", "chat.postMessage": "chat:write", "chat.update": "chat:write",
 	"chat.postEphemeral": "chat:write", "assistant.threads.setStatus": "assistant:write",
+	"chat.delete": "chat:write", "chat.startStream": "chat:write", "chat.appendStream": "chat:write", "chat.stopStream": "chat:write",
+	"files.getUploadURLExternal": "files:write", "files.completeUploadExternal": "files:write",
 }
 
 // method answers one Web API call, with Slack's order of refusals: rate,
@@ -45,9 +48,19 @@ func (s *Server) method(w http.ResponseWriter, r *http.Request) {
 	delete(form, "token")
 
 	s.mu.Lock()
+	f := s.failures[name]
+	hang := f != nil && f.Hang && f.Times > 0
+	if hang {
+		f.Times--
+	}
+	s.mu.Unlock()
+	if hang {
+		<-r.Context().Done()
+		return
+	}
+	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.calls = append(s.calls, Call{name, form})
-	f := s.failures[name]
 	if f != nil && f.Times > 0 {
 		f.Times--
 		if f.After {
@@ -114,8 +127,27 @@ func (s *Server) answer(name, token string, in map[string]string) object {
 			return refuse("file_deleted")
 		}
 		return object{"ok": true, "file": f}
-	case "chat.postMessage", "chat.postEphemeral", "chat.update", "assistant.threads.setStatus":
+	case "chat.postMessage", "chat.postEphemeral", "assistant.threads.setStatus":
 		return s.say(name, in)
+	case "chat.update", "chat.delete", "chat.startStream", "chat.appendStream", "chat.stopStream":
+		return s.rewrite(name, in)
+	case "files.getUploadURLExternal":
+		return s.uploadURL(in)
+	case "files.completeUploadExternal":
+		return s.complete(in)
+	case "users.conversations":
+		for _, k := range []string{"channels", "groups", "im", "mpim"} {
+			if no := s.lacks(k + ":read"); no != nil {
+				return no
+			}
+		}
+		var list []*Channel
+		for _, id := range slices.Sorted(maps.Keys(s.channels)) {
+			if c := s.channels[id]; c.IsMember || c.IsIM {
+				list = append(list, c)
+			}
+		}
+		return page(in, list, "channels")
 	case "conversations.info", "conversations.history", "conversations.replies", "conversations.members":
 		return s.conversation(name, in)
 	}
@@ -164,7 +196,7 @@ func (s *Server) conversation(name string, in map[string]string) object {
 		case !root && !within(m.TS, in): // the first message comes whatever the bounds are
 			continue
 		}
-		if in["include_all_metadata"] != "true" {
+		if !truth(in["include_all_metadata"]) {
 			m.Metadata = nil
 		}
 		list = append(list, m)
@@ -186,8 +218,11 @@ func (s *Server) conversation(name string, in map[string]string) object {
 	return page(in, list, "messages")
 }
 
+// truth: clients send either.
+func truth(s string) bool { return s == "true" || s == "1" }
+
 func within(ts string, in map[string]string) bool {
-	inclusive := in["inclusive"] == "true" || in["inclusive"] == "1"
+	inclusive := truth(in["inclusive"])
 	if o := in["oldest"]; o != "" && (ts < o || ts == o && !inclusive) {
 		return false
 	}
@@ -231,6 +266,22 @@ func (s *Server) say(name string, in map[string]string) object {
 	case "chat.postEphemeral":
 		return object{"ok": true, "message_ts": s.tick()}
 	}
+	if no := wordsOf(in); no != nil {
+		return no
+	}
+	m := Message{Channel: c.ID, User: BotUser, BotID: BotID, Text: in["text"], ThreadTS: in["thread_ts"]}
+	if in["blocks"] != "" {
+		m.Blocks = json.RawMessage(in["blocks"])
+	}
+	if in["metadata"] != "" {
+		m.Metadata = json.RawMessage(in["metadata"])
+	}
+	m = s.stored(m)
+	return object{"ok": true, "channel": c.ID, "ts": m.TS, "message": m}
+}
+
+// wordsOf refuses what no message may be.
+func wordsOf(in map[string]string) object {
 	if in["text"] == "" && in["blocks"] == "" {
 		return refuse("no_text")
 	}
@@ -244,32 +295,13 @@ func (s *Server) say(name string, in map[string]string) object {
 			total += len([]rune(b.Text))
 		}
 	}
-	if total > 12_000 {
+	switch {
+	case total > maxMarkdown:
 		return refuse("msg_blocks_too_long")
+	case in["metadata"] != "" && !json.Valid([]byte(in["metadata"])):
+		return refuse("metadata_must_be_sent_as_json")
 	}
-	if name == "chat.update" {
-		n := s.find(c.ID, in["ts"])
-		if n < 0 {
-			return refuse("message_not_found")
-		}
-		s.messages[c.ID][n].Text, s.messages[c.ID][n].Blocks = in["text"], json.RawMessage(in["blocks"])
-		return object{"ok": true, "channel": c.ID, "ts": in["ts"]}
-	}
-	m := Message{Channel: c.ID, User: BotUser, BotID: BotID, Text: in["text"], ThreadTS: in["thread_ts"]}
-	if in["blocks"] != "" {
-		m.Blocks = json.RawMessage(in["blocks"])
-	}
-	if in["metadata"] != "" {
-		if !json.Valid([]byte(in["metadata"])) {
-			return refuse("metadata_must_be_sent_as_json")
-		}
-		m.Metadata = json.RawMessage(in["metadata"])
-	}
-	m = s.store(m)
-	e := s.object(m)
-	e["channel"], e["event_ts"] = c.ID, m.TS
-	s.hub.emit(e)
-	return object{"ok": true, "channel": c.ID, "ts": m.TS, "message": m}
+	return nil
 }
 
 const signIn = "<!DOCTYPE html><html><head><title>Sign in | Slack</title></head><body>Sign in to your workspace</body></html>"

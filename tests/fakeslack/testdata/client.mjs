@@ -28,6 +28,7 @@ socket.on('slack_event', async ({ ack, type, body, retry_num }) => {
     const file = await web.files.info({ file: body.event.files[0].id });
     say({ got: 'file', size: file.file.size });
     try { await web.conversations.info({ channel: 'CNONE' }); } catch (e) { say({ got: 'error', code: e.data.error }); }
+    await rewrite(body.event.channel, body.event.ts, answer.ts);
     say({ got: 'ready' });
   } else if (type === 'slash_commands') {
     await ack();
@@ -36,6 +37,40 @@ socket.on('slack_event', async ({ ack, type, body, retry_num }) => {
     process.exit(0);
   }
 });
+
+const refused = async (call) => { try { await call(); return 'taken'; } catch (e) { return e.data.error; } };
+
+async function rewrite(channel, thread_ts, ts) {
+  await web.chat.update({
+    channel, ts, text: 'bye', blocks: [{ type: 'markdown', text: '**bye**' }], metadata: { event_type: 'x', event_payload: { key: 'k2' } },
+  });
+  const thread = async () => (await web.conversations.replies({ channel, ts: thread_ts, include_all_metadata: true })).messages;
+  const updated = (await thread()).find((m) => m.ts === ts);
+  say({ got: 'update', text: updated.text, key: updated.metadata.event_payload.key });
+
+  const to = { channel, thread_ts, recipient_team_id: auth.team_id, recipient_user_id: 'U1' };
+  const streamer = web.chatStream({ ...to, buffer_size: 1 });
+  await streamer.append({ markdown_text: '**one** ' });
+  await streamer.append({ markdown_text: 'two' });
+  const done = await streamer.stop({ markdown_text: ' three' });
+  say({ got: 'stream', text: (await thread()).find((m) => m.ts === done.ts).text });
+
+  const open = await web.chat.startStream({ ...to, markdown_text: 'x' });
+  say({
+    got: 'conflicts',
+    update: await refused(() => web.chat.update({ channel, ts: open.ts, text: 'y' })),
+    delete: await refused(() => web.chat.delete({ channel, ts: open.ts })),
+    stop: await refused(() => web.chat.stopStream({ channel, ts: open.ts })),
+    append: await refused(() => web.chat.appendStream({ channel, ts: open.ts, markdown_text: 'z' })),
+    recipient: await refused(() => web.chat.startStream({ channel, thread_ts, markdown_text: 'x' })),
+  });
+  await web.chat.delete({ channel, ts: open.ts });
+  await web.filesUploadV2({ channel_id: channel, thread_ts, filename: 'a.txt', title: 'A', file: Buffer.from('abc') });
+  const all = await thread();
+  const shared = all[all.length - 1].files ?? [];
+  const info = shared.length ? await web.files.info({ file: shared[0].id }) : { file: {} };
+  say({ got: 'upload', deleted: !all.some((m) => m.ts === open.ts), files: shared.length, title: info.file.title, size: info.file.size });
+}
 
 const auth = await web.auth.test();
 say({ got: 'auth', team: auth.team_id, scopes: auth.response_metadata.scopes.includes('files:read') });

@@ -1,0 +1,301 @@
+package slack
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"sightline/connectors/chat"
+)
+
+// What is read after a gap. Slack allows about 50 calls a minute of each of
+// the two methods; a call that it holds back is waited for.
+const (
+	maxChannels = 50 // whose new messages are read, each within maxPages
+	maxThreads  = 50
+	maxCompared = 20 // channels, and threads, whose recorded messages are compared, each within maxPages
+	maxConfirms = 20 // messages of one of them that are looked for alone
+)
+
+// shownLate: a message that is younger may not be in the history yet.
+const shownLate = 10 * time.Second
+
+// resume learns from the store how far an earlier process came.
+func (b *Bot) resume(ctx context.Context) error {
+	self, err := b.me(ctx)
+	if err != nil {
+		return err
+	}
+	b.since = unstamp(self.at)
+	if b.c.Marks == nil {
+		return nil
+	}
+	list, err := b.c.Marks(ctx)
+	if err != nil {
+		return fmt.Errorf("slack: learn how far events were taken: %w", err)
+	}
+	last := ""
+	for _, m := range list {
+		if m.Channel == "" || m.TS == "" {
+			continue
+		}
+		b.seen.mark(m.Channel, m.TS)
+		last = max(last, m.TS)
+		if m.Thread != "" && m.Answered {
+			b.threads.update(m.Channel, m.Thread, func(s *threadState) {
+				s.known, s.part, s.last = true, true, max(s.last, m.TS)
+			})
+		}
+	}
+	if last != "" {
+		b.since = last
+	}
+	return nil
+}
+
+// catchUp reads what was said since the last message that was taken, and then
+// what became of those that were.
+func (b *Bot) catchUp(ctx context.Context) {
+	if b.waiting.Swap(true) {
+		return // one that has not begun yet reads what this one would
+	}
+	b.filling.Lock()
+	defer b.filling.Unlock()
+	b.waiting.Store(false)
+	b.backfill(ctx)
+	if err := b.compare(ctx); err != nil && ctx.Err() == nil {
+		b.log.Warn("edits and deletions may have been missed", "error", err)
+	}
+}
+
+// backfill starts a little before the marks: what was taken already is known.
+func (b *Bot) backfill(ctx context.Context) {
+	before := func(ts string) string { return unstamp(stamp(ts).Add(-b.readDelay)) }
+	take := func(channel string, list []message, err error) {
+		if code := codeOf(err); code == "thread_not_found" {
+			return // its first message was deleted
+		}
+		if err != nil {
+			if ctx.Err() == nil {
+				b.log.Warn("messages may have been missed: a channel can't be read", "channel", channel, "error", err)
+			}
+			return
+		}
+		for n := range list {
+			m := &list[n]
+			m.Channel = channel
+			switch m.Subtype {
+			case "", "file_share", "thread_broadcast", "me_message", "bot_message":
+				b.queue.push(ctx, &job{key: messageKey(channel, m.TS), channel: channel, m: m, kinds: kindMessage, whole: true, run: b.message}, func(err error) {
+					if err != nil && !errors.Is(err, context.Canceled) {
+						b.log.Warn("a missed message could not be delivered", "channel", channel, "error", err)
+					}
+				})
+			}
+		}
+	}
+	marks := b.seen.marked()
+	channels := slices.SortedFunc(maps.Keys(marks), func(x, y string) int { return cmp.Compare(marks[y], marks[x]) })
+	channels = append(channels, b.unmarked(ctx, marks)...)
+	if len(channels) > maxChannels {
+		b.log.Warn("messages may have been missed: there are more channels than are read again", "channels", len(channels), "read", maxChannels)
+		channels = channels[:maxChannels]
+	}
+	for _, channel := range channels {
+		from := b.since
+		if ts, ok := marks[channel]; ok {
+			from = before(ts)
+		}
+		list, err := b.history(ctx, channel, from, false)
+		take(channel, list, err)
+	}
+	for _, t := range b.threads.mine(maxThreads) {
+		if t.last == "" {
+			t.last = t.thread
+		}
+		list, err := b.replies(ctx, t.channel, t.thread, before(t.last), false)
+		take(t.channel, list, err)
+	}
+}
+
+// unmarked are the agent's conversations of which nothing was ever taken: it
+// may have been called to them while nobody listened.
+func (b *Bot) unmarked(ctx context.Context, marks map[string]string) (out []string) {
+	in := url.Values{"types": {"public_channel,private_channel,mpim,im"}, "exclude_archived": {"true"}, "limit": {strconv.Itoa(pageSize)}}
+	for range maxPages {
+		var a struct {
+			Channels []channelInfo `json:"channels"`
+			Next     struct {
+				Cursor string `json:"next_cursor"`
+			} `json:"response_metadata"`
+		}
+		if _, err := b.api.call(ctx, "users.conversations", in, &a); err != nil {
+			if ctx.Err() == nil {
+				b.log.Warn("messages may have been missed: the agent's channels can't be listed", "error", err)
+			}
+			return out
+		}
+		for _, c := range a.Channels {
+			id := b.facts.canonical(c.ID)
+			if _, known := marks[id]; !known && id != "" {
+				out = append(out, id)
+			}
+		}
+		if a.Next.Cursor == "" {
+			break
+		}
+		in.Set("cursor", a.Next.Cursor)
+	}
+	return out
+}
+
+// compare looks at the newest messages that the store has, as Slack has them
+// now: events of edits and deletions do not come again. Channels are read as a
+// whole, and threads one by one; each in its channel's lane, so that what is
+// read is not older than what was delivered before.
+func (b *Bot) compare(ctx context.Context) error {
+	if b.c.Recent == nil {
+		return nil
+	}
+	list, err := b.c.Recent(ctx)
+	if err != nil {
+		return fmt.Errorf("slack: learn which messages were recorded: %w", err)
+	}
+	type where struct{ channel, thread string }
+	groups := map[where][]Recorded{}
+	var order []where // the newest first
+	for _, r := range list {
+		w := where{b.facts.canonical(r.Channel), r.Thread}
+		if r.Thread == r.TS {
+			w.thread = "" // it is in its channel's history
+		}
+		if groups[w] == nil {
+			order = append(order, w)
+		}
+		groups[w] = append(groups[w], r)
+	}
+	channels, threads := 0, 0
+	for _, w := range order {
+		n := &channels
+		if w.thread != "" {
+			n = &threads
+		}
+		if *n++; *n > maxCompared {
+			continue
+		}
+		b.queue.push(ctx, &job{channel: w.channel, run: func(ctx context.Context, _ *job) error {
+			return b.compareIn(ctx, w.channel, w.thread, groups[w])
+		}}, func(err error) {
+			if err != nil && !errors.Is(err, context.Canceled) {
+				b.log.Warn("edits and deletions may have been missed", "channel", w.channel, "error", err)
+			}
+		})
+	}
+	return nil
+}
+
+// compareIn reads one channel or thread back to the oldest of these messages,
+// within bounds, and delivers what changed.
+func (b *Bot) compareIn(ctx context.Context, channel, thread string, list []Recorded) error {
+	self, err := b.me(ctx)
+	if err != nil {
+		return err
+	}
+	info, err := b.facts.get(ctx, channel, kindAge)
+	if err != nil {
+		return b.unreachable(err)
+	}
+	slices.SortFunc(list, func(x, y Recorded) int { return cmp.Compare(y.TS, x.TS) })
+	oldest := list[len(list)-1].TS
+	var now []message
+	if thread == "" {
+		now, err = b.history(ctx, channel, oldest, false)
+	} else {
+		now, err = b.replies(ctx, channel, thread, oldest, false)
+	}
+	if codeOf(err) == "thread_not_found" {
+		err = nil // with everything that was in it
+	}
+	if err != nil {
+		return b.unreachable(err)
+	}
+	have := map[string]*message{}
+	for n := range now {
+		now[n].Channel = channel
+		have[now[n].TS] = &now[n]
+	}
+	var missing []Recorded
+	fresh := false
+	for _, r := range list {
+		m := have[r.TS]
+		if m == nil || m.Subtype == "tombstone" {
+			missing = append(missing, r)
+			fresh = fresh || b.c.Now().Sub(stamp(r.TS)) < shownLate
+			continue
+		}
+		if err := b.amend(ctx, self, info, r, m); err != nil {
+			return err
+		}
+	}
+	// They are beyond the pages that were read, too new to be shown, or gone:
+	// each alone tells.
+	if len(missing) > maxConfirms {
+		b.log.Warn("edits and deletions may have been missed: there are too many messages to look for", "channel", channel, "messages", len(missing))
+		missing = missing[:maxConfirms]
+	}
+	if fresh {
+		if err := sleep(ctx, b.rereads[len(b.rereads)-1]); err != nil {
+			return err
+		}
+	}
+	for _, r := range missing {
+		if err := b.confirm(ctx, self, info, channel, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unreachable: what can't be read for good is refused at every fetch, and not
+// known to have changed.
+func (b *Bot) unreachable(err error) error {
+	switch codeOf(err) {
+	case "channel_not_found", "not_in_channel", "is_archived", "missing_scope":
+		b.log.Info("a channel can't be compared with what was recorded of it", "error", err)
+		return nil
+	}
+	return err
+}
+
+// confirm looks for one message, and delivers its deletion if it is not there.
+func (b *Bot) confirm(ctx context.Context, self identity, info channelInfo, channel string, r Recorded) error {
+	m, err := b.read(ctx, channel, r.TS, r.Thread)
+	if err != nil {
+		return b.unreachable(err)
+	}
+	if m != nil {
+		return b.amend(ctx, self, info, r, m)
+	}
+	gone := &message{Channel: channel, TS: r.TS, ThreadTS: r.Thread}
+	return b.deliver(ctx, self, b.place(self, channel, r.Thread, info), info, gone, chat.MessageDeleted, false)
+}
+
+// amend delivers a message that is not as it was recorded.
+func (b *Bot) amend(ctx context.Context, self identity, info channelInfo, r Recorded, m *message) error {
+	lost := slices.ContainsFunc(m.Files, func(f file) bool { return f.Mode == "tombstone" })
+	if m.revision() == r.Revision && !lost || self.wrote(m) {
+		return nil
+	}
+	p := b.place(self, m.Channel, r.Thread, info)
+	old, _ := b.seen.get(m.Channel, m.TS)
+	if was, ok := old.in(p.ID); ok && old.revision == m.revision() && old.text == m.Text && was.Kind == chat.MessageEdited {
+		return nil // told since the store was asked
+	}
+	return b.deliver(ctx, self, p, info, m, chat.MessageEdited, false)
+}

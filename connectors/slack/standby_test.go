@@ -1,0 +1,148 @@
+package slack
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"sightline/tests/fakeslack"
+)
+
+// begin runs it until the test says so.
+func (s *setup) begin() (end func()) {
+	s.t.Helper()
+	ctx, cancel := context.WithCancel(s.t.Context())
+	ended := make(chan error, 1)
+	hellos := s.fake.Hellos()
+	go func() { ended <- s.Run(ctx) }()
+	s.eventually("both sockets are open", func() bool { return s.fake.Hellos() >= hellos+sockets })
+	return func() {
+		s.t.Helper()
+		cancel()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			s.t.Errorf("run: %v", err)
+		}
+	}
+}
+
+// A process that hears nothing, since another one takes the events, does not
+// take its memory for the truth: it reads again whether a message is there.
+func TestMemoryOfADeafProcess(t *testing.T) {
+	s := open(t, nil)
+	end := s.begin()
+	m := s.post(fakeslack.Message{Channel: "C1", User: "U1", Text: mention("look"), Files: []fakeslack.File{s.fake.Upload("x.png", "image/png", []byte("png"))}})
+	e := s.event()
+	reads := func() int { return len(s.fake.Calls("conversations.history")) }
+	n := reads()
+	if d, err := s.ask(e, e); err != nil || !d.Allowed() || reads() != n {
+		t.Fatalf("while it hears: %+v, %v, %d reads", d, err, reads()-n)
+	}
+	end()
+	if d, err := s.ask(e, e); err != nil || !d.Allowed() || reads() == n {
+		t.Fatalf("afterwards: %+v, %v, %d reads", d, err, reads()-n)
+	}
+	_, err := s.fake.Remove("C1", m.TS) // whoever is told, it is not this process
+	s.must(err)
+	if d, err := s.ask(e, e); err != nil || d.Allowed() {
+		t.Errorf("deleted while it was deaf: %+v, %v", d, err)
+	}
+	// Nor when it hears again: what it knew is older than that.
+	m = s.fake.Store(fakeslack.Message{Channel: "C1", User: "U1", Text: "another"})
+	defer s.begin()()
+	if d, err := s.ask(e, e); err != nil || d.Allowed() {
+		t.Errorf("once it hears again: %+v, %v", d, err)
+	}
+}
+
+// What was said between two runs of one process is read from history, as it is
+// at a start; a thread that the agent was called to meanwhile is one of its own.
+func TestRunAgain(t *testing.T) {
+	var marks []Mark
+	s := open(t, func(c *Config) { c.Marks = func(context.Context) ([]Mark, error) { return marks, nil } })
+	end := s.begin()
+	root := s.post(fakeslack.Message{Channel: "C2", User: "U1", Text: "not for the agent"})
+	s.post(fakeslack.Message{Channel: "C2", User: "U1", Text: "nor is this", ThreadTS: root.TS})
+	first := s.post(fakeslack.Message{Channel: "D1", User: "U1", Text: "one"})
+	if e := s.event(); e.Message.NativeID != first.TS {
+		t.Fatalf("%+v", e)
+	}
+	end()
+	marks = []Mark{{"D1", "", first.TS, true}}
+	missed := s.fake.Store(fakeslack.Message{Channel: "D1", User: "U1", Text: "two"})
+	called := s.fake.Store(fakeslack.Message{Channel: "C2", User: "U1", Text: mention("come"), ThreadTS: root.TS})
+	defer s.begin()()
+	if e := s.event(); e.Message.NativeID != missed.TS {
+		t.Errorf("%+v", e)
+	}
+	s.eventually("all is read", s.queueEmpty)
+	for len(s.sink.got) > 0 {
+		if e := s.event(); e.Message.NativeID != called.TS {
+			t.Errorf("%+v", e)
+		}
+	}
+	m := s.post(fakeslack.Message{Channel: "C2", User: "U1", Text: "and now?", ThreadTS: root.TS})
+	if e := s.event(); e.Message.NativeID != m.TS || e.Silent {
+		t.Errorf("%+v", e)
+	}
+	s.quiet()
+}
+
+// The store is away when a process takes over: it waits, rather than ending.
+func TestRunWaitsForTheStore(t *testing.T) {
+	fails := 3
+	s := open(t, func(c *Config) {
+		c.Marks = func(context.Context) ([]Mark, error) {
+			if fails--; fails > 0 {
+				return nil, errors.New("the store is away")
+			}
+			return nil, nil
+		}
+	})
+	s.begin()()
+	if fails > 0 {
+		t.Errorf("asked %d times too few", fails)
+	}
+}
+
+// A process that takes no events at all decides, reads and posts: it learns
+// from the store, and from Slack, what the process that takes them was told.
+func TestWithoutRunning(t *testing.T) {
+	k := &book{}
+	var clock time.Time
+	s := open(t, func(c *Config) { c.Aliases = k }).run()
+	s.post(fakeslack.Message{Channel: "C1", User: "U1", Text: mention("look"), Files: []fakeslack.File{s.fake.Upload("x.png", "image/png", []byte("png"))}})
+	e := s.event()
+	clock = time.Now()
+	w := open(t, func(c *Config) {
+		c.APIURL, c.Aliases, c.Now, c.Messages = s.fake.URL(), k, func() time.Time { return clock }, rowOf{e: e}
+	})
+	w.fake = s.fake
+	if d, err := w.ask(e, e); err != nil || !d.Allowed() {
+		t.Fatalf("%+v, %v", d, err)
+	}
+	if got, err := w.fetch(e); err != nil || got != "png" {
+		t.Errorf("%q, %v", got, err)
+	}
+	if _, err := w.reply(e, "k1", "here"); err != nil {
+		t.Error(err)
+	}
+	// The channel gets another ID. Only the first is told, and the second
+	// names the same place, and asks under the new ID, half a minute later.
+	s.must(s.fake.Share("C1", "CNEW"))
+	s.settle()
+	clock = clock.Add(factsAge + time.Second)
+	if _, err := w.reply(e, "k2", "again"); err != nil {
+		t.Error(err)
+	}
+	calls := s.fake.Calls("chat.postMessage")
+	if c := calls[len(calls)-1].Form["channel"]; c != "CNEW" {
+		t.Errorf("it was posted to %q", c)
+	}
+	// A stranger to the channel by now is refused, though no event says so here.
+	s.fake.ChangeChannel("CNEW", func(c *fakeslack.Channel) { c.Members = nil })
+	clock = clock.Add(factsAge + time.Second)
+	if d, err := w.ask(e, e); err != nil || d.Allowed() {
+		t.Errorf("%+v, %v", d, err)
+	}
+}

@@ -32,6 +32,9 @@ type Brief struct {
 	Now     time.Time
 	History []Exchange // oldest first
 	Older   int        // exchanges before History that are not retold
+	// Summary stands for the Summed exchanges before History; empty: none does.
+	Summary string
+	Summed  int
 	// Transcript is the current turn: its messages, and what model and tools
 	// said since.
 	Transcript []Message
@@ -40,6 +43,8 @@ type Brief struct {
 	// Wanted is the selection; Explicit when view_images made it.
 	Wanted   []Wanted
 	Explicit bool
+	// Workspace: an owner enabled one for the conversation.
+	Workspace bool
 	// Key names the inference.
 	Key string
 }
@@ -148,10 +153,10 @@ func (inf *Inference) build(ctx context.Context, b Brief, info ModelInfo, reject
 	if err != nil {
 		return ModelRequest{}, nil, err
 	}
-	req := ModelRequest{Key: b.Key, Tools: inf.Tools.Offer(b.Request.Actor, info)}
+	req := ModelRequest{Key: b.Key, Tools: inf.Tools.Offer(Here{Actor: b.Request.Actor, Model: info, Workspace: b.Workspace})}
 	for _, v := range views {
 		if v.Shown() {
-			req.Pictures = append(req.Pictures, ShownPicture{ID: v.Selected.Attachment, Label: label(v), Digest: v.Selected.Digest, Picture: v.Picture})
+			req.Pictures = append(req.Pictures, ShownPicture{ID: v.Selected.Attachment, Label: label(v), Digest: quarantineKey(v.Selected), Picture: v.Picture})
 		}
 	}
 	req.Messages = append(retell(b.History, b.Profile.Place.Kind), b.Transcript...)
@@ -172,10 +177,7 @@ func (inf *Inference) views(ctx context.Context, b Brief, info ModelInfo, reject
 	var bytes int64
 	shown := 0
 	for i, w := range b.Wanted {
-		v := View{Selected: chat.Selected{Attachment: w.Attachment}}
-		if w.Region != nil {
-			v.Selected.Region = &[4]int{w.Region.X, w.Region.Y, w.Region.Width, w.Region.Height}
-		}
+		v := View{Selected: w.selected()}
 		switch {
 		case rejected[i] != "":
 			v = v.hide(rejected[i], "rejected by the provider in this inference")

@@ -33,8 +33,9 @@ type Config struct {
 
 	TTL time.Duration    // of a grant; default 2 minutes
 	Now func() time.Time // default time.Now
-	// Guesses is how many unknown IDs one actor may name in ten minutes
-	// before everything is refused unseen; default 20.
+	// Guesses is how many unknown IDs one actor may name in one conversation
+	// in ten minutes, and five times as many in all, before everything is
+	// refused unseen; default 20.
 	Guesses int
 }
 
@@ -236,38 +237,4 @@ func (a *Authorizer) use(r Request, id chat.AttachmentID, action string) chat.Us
 		Turn: r.Turn, Agent: r.Agent, Conversation: r.Conversation, Actor: r.Actor, Attachment: id,
 		Destination: r.Destination, Action: action, At: a.c.Now(),
 	}
-}
-
-const guessWindow = 10 * time.Minute
-
-func guesser(r Request) string {
-	return string(r.Agent) + "\x00" + string(r.Conversation) + "\x00" + r.Actor.Workspace + "\x00" + r.Actor.User
-}
-
-func (a *Authorizer) guessed(r Request) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	k := guesser(r)
-	a.guesses[k] = append(a.recent(k), a.c.Now())
-}
-
-func (a *Authorizer) tooManyGuesses(r Request) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	k := guesser(r)
-	g := a.recent(k)
-	if len(g) == 0 {
-		delete(a.guesses, k)
-		return false
-	}
-	a.guesses[k] = g
-	return len(g) >= a.c.Guesses
-}
-
-func (a *Authorizer) recent(k string) []time.Time {
-	g := a.guesses[k]
-	for len(g) > 0 && a.c.Now().Sub(g[0]) > guessWindow {
-		g = g[1:]
-	}
-	return g
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -232,6 +233,38 @@ func TestGuessesAreLimitedWithoutALookup(t *testing.T) {
 	}
 }
 
+// Another conversation is another chance, and not without end: whoever opens
+// threads opens conversations.
+func TestGuessesAreLimitedOverConversations(t *testing.T) {
+	w, rows := newWorld(agentA)
+	r := rows[agentA]
+	auth := w.authorizer(t, agentA)
+	spread := request(r)
+	for n := range 5 * 20 {
+		if _, _, err := auth.Authorize(context.Background(), request(r), r.ID, "view"); err != nil {
+			t.Fatalf("after %d guesses elsewhere: %v", n, err)
+		}
+		spread.Conversation = chat.ConversationOf(agentA, chat.PlaceID(fmt.Sprint("thread", n/19)))
+		if _, _, err := auth.Authorize(context.Background(), spread, chat.NewAttachmentID(), "view"); err != ErrNotAvailable {
+			t.Fatal(err)
+		}
+	}
+	for who, want := range map[string]error{request(r).Actor.User: ErrNotAvailable, "somebody else": nil} {
+		q := request(r)
+		q.Actor.User = who
+		if _, _, err := auth.Authorize(context.Background(), q, r.ID, "view"); err != want {
+			t.Errorf("%s, after 100 guesses in all: %v", who, err)
+		}
+	}
+	if len(auth.guesses) == 0 {
+		t.Fatal("nothing is remembered")
+	}
+	w.now = w.now.Add(guessWindow + time.Second)
+	if _, _, err := auth.Authorize(context.Background(), request(r), r.ID, "view"); err != nil {
+		t.Errorf("after the window: %v", err)
+	}
+}
+
 func TestListShowsOnlyWhatTheDestinationMayKnow(t *testing.T) {
 	w, rows := newWorld(agentA)
 	r := rows[agentA]
@@ -271,5 +304,35 @@ func TestListShowsOnlyWhatTheDestinationMayKnow(t *testing.T) {
 	w.decide = func(Question) (Decision, error) { return Allow("S1", 1, 1), errors.New("doubt") }
 	if page, err = auth.List(context.Background(), request(r), 0, 10); err != nil || len(page.Items) != 0 || page.Total != 0 {
 		t.Errorf("in doubt: %+v, %v", page, err)
+	}
+}
+
+// That the message being answered may be seen says nothing of what else its
+// place holds: what is listed for it alone is of no place as a whole.
+func TestTheTriggerIsNotItsPlace(t *testing.T) {
+	w, rows := newWorld(agentA)
+	r := rows[agentA]
+	auth := w.authorizer(t, agentA)
+	req := request(r)
+	req.Trigger = r.Message
+	w.decide = func(q Question) (Decision, error) {
+		if q.Message != "" && q.Message == q.Trigger {
+			return Allow("S1", 1, 1), nil
+		}
+		return Refuse("S1", "not everybody reads the history"), nil
+	}
+	page, err := auth.List(context.Background(), req, 0, 10)
+	if err != nil || len(page.Items) != 1 || page.Items[0].ID != r.ID || len(page.Places) != 0 {
+		t.Errorf("for the message alone: %+v, %v", page, err)
+	}
+	if err := auth.Known(context.Background(), req, r.Place, "context"); err != ErrNotAvailable {
+		t.Errorf("its place as a whole: %v", err)
+	}
+	w.decide = func(Question) (Decision, error) { return Allow("S1", 1, 1), nil }
+	if page, err = auth.List(context.Background(), req, 0, 10); err != nil || len(page.Places) != 1 || page.Places[0] != r.Place {
+		t.Errorf("of a place as a whole: %+v, %v", page, err)
+	}
+	if err := auth.Known(context.Background(), req, r.Place, "context"); err != nil {
+		t.Errorf("its place as a whole: %v", err)
 	}
 }

@@ -27,12 +27,23 @@ var (
 // StateError says why an attachment that belongs here can't be used. It is
 // returned only after the audience held, so it discloses nothing new.
 type StateError struct {
-	ID     chat.AttachmentID
+	ID     chat.AttachmentID // empty where a Source says it, which knows the file alone
 	State  chat.FileState
 	Person string // one sentence for the person and the model
 }
 
-func (e *StateError) Error() string { return fmt.Sprintf("%s is %s: %s", e.ID, e.State, e.Person) }
+func (e *StateError) Error() string {
+	if e.ID == "" {
+		return fmt.Sprintf("the file is %s: %s", e.State, e.Person)
+	}
+	return fmt.Sprintf("%s is %s: %s", e.ID, e.State, e.Person)
+}
+
+// Withheld is the ErrDenied of a Source whose platform says in which state the
+// file is: a person is told of the state.
+func Withheld(s chat.FileState) error {
+	return errors.Join(ErrDenied, &StateError{State: s, Person: stateSentences[s]})
+}
 
 // TooLargeError is a file over the byte limit, refused after Limit+1 bytes.
 type TooLargeError struct {

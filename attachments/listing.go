@@ -13,6 +13,33 @@ type Page struct {
 	Items []chat.Attachment
 	Total int
 	Next  int // pass as after for the next page; 0: this is the last
+	// Places are those that the items were posted in, and those that Total
+	// counts: what is made of this page is for their readers alone. A place that
+	// counts for the message being answered alone is not among them, since
+	// whoever reads the answer has that message.
+	Places []chat.PlaceID
+}
+
+// Known asks whether the destination may still know of what a place holds, as
+// a whole: what was listed from it shapes words that name no attachment.
+func (a *Authorizer) Known(ctx context.Context, r Request, place chat.PlaceID, action string) error {
+	use := a.use(r, "", action)
+	src, err := a.c.Inventory.Place(ctx, r.Agent, place)
+	d := Refuse("place", "the source place is not known")
+	if err == nil {
+		// Not for the message being answered, as List does: that one is on every
+		// screen, and nothing else of its place need be.
+		d, err = a.visible(ctx, r, src, "")
+	}
+	use.Allowed, use.Rule, use.Reason = err == nil, d.Rule, string(place)+" as a whole: "+d.Reason
+	use.SourceEpoch, use.DestEpoch = d.SourceEpoch, d.DestEpoch
+	if err == nil {
+		return nil // asked before every inference: only refusals are worth a row
+	}
+	if rerr := a.c.Inventory.RecordUses(ctx, []chat.Use{use}); rerr != nil {
+		return fmt.Errorf("record use of place: %w", rerr)
+	}
+	return ErrNotAvailable
 }
 
 // List pages through the inventory: the conversation's own attachments, then
@@ -26,10 +53,12 @@ func (a *Authorizer) List(ctx context.Context, r Request, after, limit int) (Pag
 		return Page{}, fmt.Errorf("list attachments: %w", err)
 	}
 	known := map[chat.PlaceID]chat.Place{}
-	var sources []chat.PlaceID
+	var sources, whole []chat.PlaceID
 	for _, p := range places {
 		_, err := a.visible(ctx, r, p, "")
-		if err != nil && r.Trigger != "" {
+		if err == nil {
+			whole = append(whole, p.ID)
+		} else if r.Trigger != "" {
 			_, err = a.visible(ctx, r, p, r.Trigger)
 		}
 		if err == nil {
@@ -44,7 +73,7 @@ func (a *Authorizer) List(ctx context.Context, r Request, after, limit int) (Pag
 	if err != nil {
 		return Page{}, fmt.Errorf("list attachments: %w", err)
 	}
-	page := Page{Total: total}
+	page := Page{Total: total, Places: whole}
 	if len(rows) > 0 && len(rows) == limit {
 		page.Next = after + len(rows)
 	}

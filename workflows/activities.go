@@ -33,6 +33,11 @@ type Agent struct {
 	Inference    *agent.Inference
 	Authorizer   *attachments.Authorizer
 	Repliers     map[chat.Platform]Replier
+	// Workspaces reports whether a sandbox is there, so that an owner may enable
+	// one; nil: there is none.
+	Workspaces func() bool
+	// WorkspaceOn: one is enabled where no owner has said otherwise.
+	WorkspaceOn bool
 }
 
 // Activities are the steps of a turn.
@@ -40,6 +45,9 @@ type Activities struct {
 	DB     *checkpoints.DB
 	Agents map[chat.AgentID]*Agent
 	Log    *slog.Logger
+	// Drafts shows answers while they are made, where the place can.
+	Drafts bool
+	pace   pace
 	// At is called at each durable boundary; nil outside of tests.
 	At func(boundary string)
 }
@@ -54,6 +62,7 @@ func (a *Activities) at(b string) {
 func Register(w worker.Registry, a *Activities) {
 	w.RegisterWorkflowWithOptions(Conversation, workflow.RegisterOptions{Name: ConversationType})
 	w.RegisterWorkflowWithOptions(Turn, workflow.RegisterOptions{Name: TurnType})
+	w.RegisterWorkflowWithOptions(Compaction, workflow.RegisterOptions{Name: CompactionType})
 	w.RegisterActivity(a)
 }
 
@@ -85,6 +94,28 @@ func beat(ctx context.Context) (end func()) {
 	return func() { close(stop); <-gone }
 }
 
+// maxAttempts is how often an inference or a tool is tried. Attempts that only
+// found the database away are not held against it: they are bounded by the
+// activity's schedule.
+const maxAttempts = 6
+
+func spent(ctx context.Context) bool { return activity.GetInfo(ctx).Attempt >= maxAttempts }
+
+// attempts makes an error final once it was tried for often enough.
+func attempts(ctx context.Context, err error) error {
+	if err == nil || errors.Is(err, checkpoints.ErrUnavailable) || ctx.Err() != nil || !spent(ctx) {
+		return err
+	}
+	return temporal.NewNonRetryableApplicationError(bounded(err.Error()), failInternal, nil)
+}
+
+// errBegin marks what went wrong before the turn had a row.
+type errBegin struct{ error }
+
+func (e errBegin) Unwrap() error { return e.error }
+
+func beginning(err error) error { return errBegin{err} }
+
 // settle turns an error into what Temporal should do with it: cancellation
 // passes, what the database or the request itself refuses is final, anything
 // else is retried.
@@ -95,11 +126,18 @@ func settle(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	switch {
-	case errors.Is(err, checkpoints.ErrNotFound), errors.Is(err, checkpoints.ErrConflict), errors.Is(err, checkpoints.ErrInvalid), errors.Is(err, chat.ErrRefused):
-		return temporal.NewNonRetryableApplicationError(bounded(err.Error()), failInternal, nil)
+	kind := failInternal
+	if errors.As(err, new(errBegin)) {
+		kind = failBegin
 	}
-	return temporal.NewApplicationError(bounded(err.Error()), failInternal)
+	var app *temporal.ApplicationError
+	switch {
+	case errors.As(err, &app):
+		return err
+	case errors.Is(err, checkpoints.ErrNotFound), errors.Is(err, checkpoints.ErrConflict), errors.Is(err, checkpoints.ErrInvalid), errors.Is(err, chat.ErrRefused):
+		return temporal.NewNonRetryableApplicationError(bounded(err.Error()), kind, nil)
+	}
+	return temporal.NewApplicationError(bounded(err.Error()), kind)
 }
 
 // agent finds the configured agent of a turn.
@@ -139,7 +177,7 @@ func (a *Activities) begin(ctx context.Context, in TurnInput) (BeginResult, erro
 		return BeginResult{}, err
 	}
 	if t.State != checkpoints.TurnRunning {
-		return BeginResult{Skip: true}, nil
+		return BeginResult{Skip: true, State: string(t.State)}, nil
 	}
 	a.at("begin.turn_written")
 	if _, _, err := a.DB.AppendStep(ctx, checkpoints.Step{Turn: in.Turn, Seq: 0, Kind: checkpoints.StepUser, Message: in.Message}); err != nil {
@@ -163,10 +201,14 @@ func (a *Activities) Join(ctx context.Context, in JoinInput) error {
 // Finish closes the turn's row.
 func (a *Activities) Finish(ctx context.Context, in FinishInput) error {
 	defer beat(ctx)()
+	return settle(ctx, a.finish(ctx, in))
+}
+
+func (a *Activities) finish(ctx context.Context, in FinishInput) error {
 	a.at("finish.started")
 	err := a.DB.FinishTurn(ctx, in.Turn, checkpoints.TurnState(in.State), in.Reason)
 	if err == nil {
 		a.at("finish.written")
 	}
-	return settle(ctx, err)
+	return err
 }

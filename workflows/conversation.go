@@ -25,6 +25,7 @@ type conversation struct {
 	cancel  workflow.CancelFunc
 	steered []chat.MessageID // handed to the running turn, not yet known to be joined
 	turns   int
+	last    shown
 }
 
 // Conversation orders the turns of one agent in one place.
@@ -33,6 +34,7 @@ func Conversation(ctx workflow.Context, in ConversationInput) error {
 	for _, m := range in.Seen {
 		c.seen[m] = true
 	}
+	c.open(ctx)
 	messages := workflow.GetSignalChannel(ctx, SignalMessage)
 	stops := workflow.GetSignalChannel(ctx, SignalStop)
 	done := workflow.NewBufferedChannel(ctx, 1)
@@ -53,6 +55,7 @@ func Conversation(ctx workflow.Context, in ConversationInput) error {
 		sel.AddReceive(messages, func(ch workflow.ReceiveChannel, _ bool) {
 			var s MessageSignal
 			ch.Receive(ctx, &s)
+			c.count(s)
 			c.message(ctx, s.Message)
 		})
 		sel.AddReceive(stops, func(ch workflow.ReceiveChannel, _ bool) {
@@ -71,6 +74,7 @@ func Conversation(ctx workflow.Context, in ConversationInput) error {
 				idle = f.Get(timer, nil) == nil
 			})
 		}
+		c.show(ctx)
 		sel.Select(ctx)
 		cancelTimer()
 		if idle && c.running == "" {
@@ -92,6 +96,7 @@ func (c *conversation) drain(messages workflow.ReceiveChannel) {
 		if !messages.ReceiveAsync(&s) {
 			return
 		}
+		c.count(s)
 		if c.remember(s.Message) {
 			c.in.Queue = append(c.in.Queue, s.Message)
 		}
@@ -123,7 +128,7 @@ func (c *conversation) message(ctx workflow.Context, m chat.MessageID) {
 	// Whether the turn takes it shows in its result; a turn that has ended
 	// meanwhile can't be signalled, which shows there as well.
 	c.steered = append(c.steered, m)
-	workflow.SignalExternalWorkflow(ctx, string(c.running), "", SignalSteer, SteerSignal{Message: m})
+	workflow.SignalExternalWorkflow(ctx, string(c.running), "", SignalSteer, SteerSignal{Message: m, Attachments: c.counted(m)})
 }
 
 // start runs the next turn as a child. Its ID comes from the message, and a
@@ -142,9 +147,10 @@ func (c *conversation) start(ctx workflow.Context, done workflow.Channel) {
 		// A stopped turn still has to say so.
 		WaitForCancellation: true,
 	})
-	child := workflow.ExecuteChildWorkflow(cctx, TurnType, TurnInput{
-		Agent: c.in.Agent, Conversation: c.in.Conversation, Place: c.in.Place, Turn: turn, Message: m,
+	cctx, in := c.child(cctx, TurnInput{
+		Agent: c.in.Agent, Conversation: c.in.Conversation, Place: c.in.Place, Turn: turn, Message: m, Brief: true,
 	})
+	child := workflow.ExecuteChildWorkflow(cctx, TurnType, in)
 	workflow.Go(ctx, func(ctx workflow.Context) {
 		var r TurnResult
 		if err := child.Get(ctx, &r); err != nil {
@@ -169,6 +175,7 @@ func (c *conversation) finished(r TurnResult) {
 			left = append(left, m)
 		}
 	}
+	c.settled(r.Joined...)
 	c.in.Queue = append(left, c.in.Queue...)
 	c.running, c.cancel, c.steered = "", nil, nil
 }

@@ -17,6 +17,9 @@
 // Every activity finds its own earlier work and returns it, so a retried one
 // repeats nothing: steps are unique by (turn, seq), posts by key.
 //
+// An answer that takes its time is shown while it is made: a draft, checked as
+// a post is before each edit, which the post turns into the reply.
+//
 // It refuses payloads over 64 KiB, for good and at once: what is that long is
 // a row and a reference.
 //

@@ -26,16 +26,31 @@ const failCalls = "too_many_calls"
 func (a *Activities) Infer(ctx context.Context, in InferInput) (InferResult, error) {
 	defer beat(ctx)()
 	a.at("infer.started")
+	if in.Begin != nil {
+		r, err := a.begin(ctx, *in.Begin)
+		if err != nil {
+			return InferResult{}, settle(ctx, beginning(err))
+		}
+		if r.State != "" { // an earlier attempt did it all, and died before it could say so
+			return InferResult{Posted: &PostResult{Kind: kindOf(r.State)}}, nil
+		}
+		if r.Skip {
+			return InferResult{Skip: true}, nil
+		}
+	}
 	r, err := a.infer(ctx, in)
+	if err == nil && in.Post && r.Calls == 0 && r.Failed == "" {
+		r.Posted, err = a.postAtOnce(ctx, PostInput{Turn: in.Turn, Kind: chat.ReplyAnswer, Answer: in.Seq, Finish: true, Again: in.Again})
+	}
 	var me *agent.ModelError
 	if errors.As(err, &me) && ctx.Err() == nil {
 		if me.Permanent {
 			return InferResult{Failed: string(me.Kind), Reason: bounded(me.Operator)}, nil
 		}
 		return InferResult{}, temporal.NewApplicationErrorWithOptions(bounded(me.Error()), string(me.Kind),
-			temporal.ApplicationErrorOptions{NextRetryDelay: me.RetryAfter})
+			temporal.ApplicationErrorOptions{NextRetryDelay: me.RetryAfter, NonRetryable: spent(ctx)})
 	}
-	return r, settle(ctx, err)
+	return r, settle(ctx, attempts(ctx, err))
 }
 
 func (a *Activities) infer(ctx context.Context, in InferInput) (InferResult, error) {
@@ -45,6 +60,9 @@ func (a *Activities) infer(ctx context.Context, in InferInput) (InferResult, err
 	}
 	if s, ok := l.step(in.Seq); ok {
 		return inferred(s)
+	}
+	if l.messages[l.turn.Message].Deleted {
+		return InferResult{Failed: failDeleted}, nil
 	}
 	b, err := a.brief(ctx, l, in)
 	if err != nil {
@@ -57,8 +75,14 @@ func (a *Activities) infer(ctx context.Context, in InferInput) (InferResult, err
 		}
 	}
 	progress(thinking(b), "")
+	draft := a.drafting(ctx, l, replier)
+	defer draft.end()
 
-	resp, _, err := l.agent.Inference.Infer(ctx, b, a.auditor(in), func(draft string) { progress("", draft) })
+	resp, shown, err := l.agent.Inference.Infer(ctx, b, a.auditor(in), func(text string) {
+		progress("", text)
+		draft.show(text)
+	})
+	draft.end() // what is written after this comes after the last edit
 	if err != nil {
 		return InferResult{}, err
 	}
@@ -69,12 +93,32 @@ func (a *Activities) infer(ctx context.Context, in InferInput) (InferResult, err
 	if err != nil {
 		return InferResult{}, fmt.Errorf("encode the model's message: %w", err)
 	}
+	if err := a.DB.PutLabel(ctx, in.Turn, in.Seq, with(l.label(), shown)); err != nil {
+		return InferResult{}, err
+	}
 	s, _, err := a.DB.AppendStep(ctx, checkpoints.Step{Turn: in.Turn, Seq: in.Seq, Kind: checkpoints.StepAssistant, Body: body})
 	if err != nil {
 		return InferResult{}, err
 	}
 	a.at("infer.step_written")
-	return inferred(s)
+	r, err := inferred(s)
+	r.Compact = l.compact
+	return r, err
+}
+
+// postAtOnce spares an answer its own activity. A failure is not this
+// activity's to try again: the answer stands, and the turn posts it.
+func (a *Activities) postAtOnce(ctx context.Context, in PostInput) (*PostResult, error) {
+	a.at("post.started")
+	r, err := a.postAndFinish(ctx, in)
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case err != nil:
+		a.Log.Warn("an answer could not be posted at once", "turn", string(in.Turn), "error", err)
+		return nil, nil
+	}
+	return &r, nil
 }
 
 // auditor keeps the pixel-free body of each request, and what came of it.

@@ -19,6 +19,8 @@ type Ingress struct {
 	Client client.Client
 	// At is called at each durable boundary; nil outside of tests.
 	At func(boundary string)
+	// Visible reports whether Temporal has the search attributes; nil: it has not.
+	Visible func() bool
 }
 
 func (g *Ingress) at(b string) {
@@ -41,14 +43,25 @@ func (g *Ingress) Deliver(ctx context.Context, e chat.Event) error {
 	}
 	// Signalled whether the row is new or not: an earlier delivery may have
 	// died between the two. The conversation and the turn's ID drop doubles.
-	in := ConversationInput{Agent: e.Place.Agent, Conversation: rec.Conversation, Place: e.Place.ID}
-	_, err = g.Client.SignalWithStartWorkflow(ctx, string(rec.Conversation), SignalMessage, MessageSignal{Message: rec.Message.ID},
-		client.StartWorkflowOptions{ID: string(rec.Conversation), TaskQueue: TaskQueue}, ConversationType, in)
+	in := ConversationInput{Agent: e.Place.Agent, Conversation: rec.Conversation, Place: e.Place.ID, Platform: e.Place.Platform}
+	in.Visible = g.Visible != nil && g.Visible()
+	err = g.signal(ctx, in, MessageSignal{Message: rec.Message.ID, Attachments: len(rec.Attachments)})
+	var invalid *serviceerror.InvalidArgument
+	if in.Visible && errors.As(err, &invalid) {
+		// Somebody took the attributes away: they are worth no message.
+		in.Visible = false
+		err = g.signal(ctx, in, MessageSignal{Message: rec.Message.ID, Attachments: len(rec.Attachments)})
+	}
 	if err != nil {
 		return fmt.Errorf("signal conversation: %w", err)
 	}
 	g.at("event.signalled")
 	return nil
+}
+
+func (g *Ingress) signal(ctx context.Context, in ConversationInput, s MessageSignal) error {
+	_, err := g.Client.SignalWithStartWorkflow(ctx, string(in.Conversation), SignalMessage, s, startOptions(in), ConversationType, in)
+	return err
 }
 
 // answerable: the agent's own words never start a turn, and a message needs

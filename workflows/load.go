@@ -31,6 +31,12 @@ type loaded struct {
 	quotes   map[chat.MessageID]string // of the messages that this turn's answer to
 	seen     []chat.Selected           // by earlier inferences of this turn, in order
 	request  attachments.Request
+
+	discarded int            // last step whose answer was discarded; -1: none
+	withheld  []int          // tool steps that may not be told any more
+	terms     []chat.PlaceID // places that the retold answers told of
+	labels    map[int]checkpoints.Label
+	compact   bool // turns are neither retold nor summed up
 }
 
 func (a *Activities) load(ctx context.Context, id chat.TurnID) (*loaded, error) {
@@ -68,7 +74,14 @@ func (a *Activities) load(ctx context.Context, id chat.TurnID) (*loaded, error) 
 	if l.files, err = a.DB.MessageAttachments(ctx, l.turn.Agent, l.turn.Conversation, ids); err != nil {
 		return nil, err
 	}
-	if l.seen, err = a.DB.TurnPictures(ctx, id); err != nil {
+	if l.discarded, err = a.DB.Discarded(ctx, id); err != nil {
+		return nil, err
+	}
+	if l.labels, err = a.DB.Labels(ctx, id); err != nil {
+		return nil, err
+	}
+	// What was shown for an answer that was discarded shaped none that counts.
+	if l.seen, err = a.DB.TurnPictures(ctx, id, l.discarded); err != nil {
 		return nil, err
 	}
 	l.request = attachments.Request{
@@ -131,6 +144,9 @@ func (l *loaded) transcript(seq int) ([]agent.Message, error) {
 		if err := json.Unmarshal(s.Body, &m); err != nil {
 			return nil, fmt.Errorf("step %d of turn %s: %w", s.Seq, l.turn.ID, checkpoints.ErrInvalid)
 		}
+		if m = l.told(s, m); m.Text == "" && len(m.Calls) == 0 {
+			continue // an answer that was discarded
+		}
 		out = append(out, m)
 	}
 	return out, nil
@@ -142,14 +158,14 @@ func (l *loaded) transcript(seq int) ([]agent.Message, error) {
 func (l *loaded) selection() (wanted []agent.Wanted, explicit bool) {
 	for i := len(l.receipts) - 1; i >= 0; i-- {
 		r := l.receipts[i]
-		if r.Tool != "view_images" || r.Verdict != chat.VerdictDone {
+		if r.Tool != "view_images" && r.Tool != "workspace_view" || r.Verdict != chat.VerdictDone {
 			continue
 		}
 		for _, s := range r.Selected {
 			if s.Reason != "" {
 				continue
 			}
-			w := agent.Wanted{Attachment: s.Attachment, Digest: s.Digest}
+			w := agent.Wanted{Attachment: s.Attachment, Digest: s.Digest, Page: s.Page, File: s.File}
 			if s.Region != nil {
 				w.Region = &visual.Region{X: s.Region[0], Y: s.Region[1], Width: s.Region[2], Height: s.Region[3]}
 			}
@@ -175,11 +191,13 @@ func (l *loaded) selection() (wanted []agent.Wanted, explicit bool) {
 
 // brief is everything one inference is made of.
 func (a *Activities) brief(ctx context.Context, l *loaded, in InferInput) (agent.Brief, error) {
-	past, older, err := a.DB.History(ctx, l.turn.Agent, l.turn.Conversation, l.turn.ID, historyTurns)
+	h, err := a.history(ctx, l)
 	if err != nil {
 		return agent.Brief{}, err
 	}
-	history, dropped := retold(past)
+	if err := a.withhold(ctx, l); err != nil {
+		return agent.Brief{}, err
+	}
 	transcript, err := l.transcript(in.Seq)
 	if err != nil {
 		return agent.Brief{}, err
@@ -187,13 +205,16 @@ func (a *Activities) brief(ctx context.Context, l *loaded, in InferInput) (agent
 	b := agent.Brief{
 		Request: l.request,
 		Profile: agent.Profile{Name: l.agent.Name, Place: l.place, Instructions: l.agent.Instructions},
-		Now:     time.Now(), History: history, Older: older + dropped,
+		Now:     time.Now(), History: h.retold, Older: h.older, Summary: h.summary.Text, Summed: h.summary.Turns,
 		Transcript: transcript, Files: l.files,
 		Key: fmt.Sprintf("%s/%d", l.turn.ID, in.Seq),
 	}
 	b.Wanted, b.Explicit = l.selection()
-	return b, nil
+	b.Workspace, err = a.workspace(ctx, l)
+	return b, err
 }
+
+const notRetold = "(This was answered. The answer is not retold: what it drew on was deleted, or may not be told here.)"
 
 // retold keeps the newest exchanges within the byte budget.
 func retold(past []checkpoints.PastTurn) (out []agent.Exchange, dropped int) {
@@ -211,7 +232,11 @@ func retold(past []checkpoints.PastTurn) (out []agent.Exchange, dropped int) {
 		first--
 	}
 	for _, p := range past[first:] {
-		out = append(out, agent.Exchange{Messages: p.Messages, Attachments: p.Attachments, Answer: p.Answer})
+		answer := p.Answer
+		if answer == "" && p.Turn.State == checkpoints.TurnAnswered {
+			answer = notRetold // without a word, a model would answer the question again
+		}
+		out = append(out, agent.Exchange{Messages: p.Messages, Attachments: p.Attachments, Answer: answer})
 	}
 	return out, first
 }

@@ -18,8 +18,16 @@ import (
 func (a *Activities) Post(ctx context.Context, in PostInput) (PostResult, error) {
 	defer beat(ctx)()
 	a.at("post.started")
-	r, err := a.post(ctx, in)
+	r, err := a.postAndFinish(ctx, in)
 	return r, settle(ctx, err)
+}
+
+func (a *Activities) postAndFinish(ctx context.Context, in PostInput) (PostResult, error) {
+	r, err := a.post(ctx, in)
+	if err == nil && in.Finish && !r.Again {
+		err = a.finish(ctx, FinishInput{Turn: in.Turn, State: stateOf(r.Kind), Reason: r.Reason})
+	}
+	return r, err
 }
 
 func (a *Activities) post(ctx context.Context, in PostInput) (PostResult, error) {
@@ -29,16 +37,33 @@ func (a *Activities) post(ctx context.Context, in PostInput) (PostResult, error)
 	}
 	reason := in.Reason
 	kind, text := in.Kind, ""
-	switch kind {
-	case chat.ReplyStopped:
+	intended, err := a.DB.Posts(ctx, in.Turn)
+	if err != nil {
+		return PostResult{}, err
+	}
+	switch {
+	case len(intended) > 0: // by an earlier try: it may be out already, and stands
+		kind = intended[0].Kind
+	case in.Failed == failDeleted || kind == chat.ReplyAnswer && l.messages[l.turn.Message].Deleted:
+		// Whoever takes a question back wants no answer to it.
+		return a.unasked(ctx, l)
+	case kind == chat.ReplyStopped:
 		text = "Stopped."
-	case chat.ReplyAnswer:
+	case kind == chat.ReplyAnswer:
 		if text, err = l.answer(in.Answer); err != nil {
 			return PostResult{}, err
 		}
-		why, err := a.disclose(ctx, l)
+		why, err := a.discloseAnswer(ctx, l, in.Answer)
 		if err != nil {
 			return PostResult{}, err
+		}
+		if why != "" && in.Again {
+			// Another one is made, without what may not be shown.
+			if err := a.DB.Discard(ctx, in.Turn, in.Answer, why); err != nil {
+				return PostResult{}, err
+			}
+			a.at("post.discarded")
+			return PostResult{Again: true}, nil
 		}
 		if why != "" {
 			kind, text, reason = chat.ReplyFailure, sentence(failAudience), why
@@ -51,7 +76,7 @@ func (a *Activities) post(ctx context.Context, in PostInput) (PostResult, error)
 			reason = in.Failed + ": " + reason
 		}
 	}
-	key := string(in.Turn) + "/reply"
+	key := replyKey(in.Turn)
 	p, _, err := a.DB.IntendPost(ctx, checkpoints.Post{Key: key, Turn: in.Turn, Kind: kind, Text: text, At: time.Now()})
 	if err != nil {
 		return PostResult{}, err
@@ -70,7 +95,7 @@ func (a *Activities) post(ctx context.Context, in PostInput) (PostResult, error)
 		return PostResult{}, fmt.Errorf("no connector of agent %s posts to %s", l.agent.ID, l.place.Platform)
 	}
 	posted, err := r.Post(ctx, chat.Reply{
-		Key: key, Turn: in.Turn, Place: l.place, ReplyTo: l.messages[l.turn.Message], Kind: p.Kind, Text: p.Text,
+		Key: key, Turn: in.Turn, Place: l.place, ReplyTo: l.messages[l.turn.Message], Kind: p.Kind, Text: p.Text, Draft: p.Draft,
 	})
 	if err != nil {
 		return PostResult{}, fmt.Errorf("post the reply: %w", err)
@@ -108,11 +133,21 @@ func (a *Activities) tell(ctx context.Context, in TurnInput) error {
 	if r == nil {
 		return fmt.Errorf("no connector of agent %s posts to %s", ag.ID, p.Platform)
 	}
+	var draft *chat.Draft
+	switch d, err := a.DB.Draft(ctx, replyKey(in.Turn)); {
+	case err == nil:
+		draft = &chat.Draft{NativeID: d.NativeID, First: d.First}
+	case !errors.Is(err, checkpoints.ErrNotFound):
+		return err
+	}
 	_, err = r.Post(ctx, chat.Reply{
-		Key: string(in.Turn) + "/reply", Turn: in.Turn, Place: p, ReplyTo: m, Kind: chat.ReplyFailure, Text: sentence(failInternal),
+		Draft: draft, Key: replyKey(in.Turn), Turn: in.Turn, Place: p, ReplyTo: m, Kind: chat.ReplyFailure, Text: sentence(failInternal),
 	})
 	return err
 }
+
+// replyKey names a turn's one reply, and its draft.
+func replyKey(t chat.TurnID) string { return string(t) + "/reply" }
 
 func (l *loaded) answer(seq int) (string, error) {
 	s, ok := l.step(seq)
@@ -126,36 +161,86 @@ func (l *loaded) answer(seq int) (string, error) {
 	return m.Text, nil
 }
 
-// disclose asks again, for every picture that shaped the answer, whether the
+// discloseAnswer asks whether an answer may be posted where it is going, as
+// that is now.
+func (a *Activities) discloseAnswer(ctx context.Context, l *loaded, answer int) (why string, err error) {
+	if l.turn.Stale {
+		return "something that the answer draws on was deleted meanwhile", nil
+	}
+	label, ok := l.labels[answer]
+	if !ok { // of a version that kept none
+		label = with(l.label(), l.seen)
+	}
+	return a.disclose(ctx, l, label, "post")
+}
+
+// unasked ends a turn whose message is gone without a word. What was shown of
+// an answer is taken back.
+func (a *Activities) unasked(ctx context.Context, l *loaded) (PostResult, error) {
+	done := PostResult{Kind: chat.ReplyStopped, Reason: "the message was deleted"}
+	row, err := a.DB.Draft(ctx, replyKey(l.turn.ID))
+	if errors.Is(err, checkpoints.ErrNotFound) {
+		return done, nil
+	}
+	if err != nil {
+		return PostResult{}, err
+	}
+	to, ok := l.agent.Repliers[l.place.Platform].(Drafter)
+	if !ok || row.Ended {
+		return done, nil
+	}
+	err = to.Withdraw(ctx, chat.Reply{
+		Key: row.Key, Turn: l.turn.ID, Place: l.place, ReplyTo: l.messages[l.turn.Message], Draft: &chat.Draft{NativeID: row.NativeID, First: row.First},
+	})
+	if err != nil && !errors.Is(err, chat.ErrRefused) {
+		return PostResult{}, fmt.Errorf("withdraw draft: %w", err)
+	}
+	return done, nil
+}
+
+// disclose asks again, for everything that shaped the answer, whether the
 // place of the reply may know of it now (law 7). The model's words can't be
 // attributed more finely, so one refusal withholds them all.
-func (a *Activities) disclose(ctx context.Context, l *loaded) (why string, err error) {
-	asked := map[chat.AttachmentID]bool{}
-	check := func(list []chat.Selected) error {
-		for _, s := range list {
-			if s.Reason != "" || asked[s.Attachment] {
-				continue
-			}
-			asked[s.Attachment] = true
-			_, _, err := l.agent.Authorizer.Authorize(ctx, l.request, s.Attachment, "post")
-			var state *attachments.StateError
-			switch {
-			case err == nil:
-			case errors.Is(err, attachments.ErrNotAvailable), errors.As(err, &state):
-				why = fmt.Sprintf("the answer draws on %s, which may not be shown here now", s.Attachment)
-			default:
-				return err
-			}
-		}
-		return nil
+func (a *Activities) disclose(ctx context.Context, l *loaded, label checkpoints.Label, action string) (why string, err error) {
+	// What is made of nothing known is nobody's to read (an empty label is
+	// refused, never public).
+	if len(l.messages) == 0 {
+		return "the answer has no source that is known", nil
 	}
-	if err := check(l.seen); err != nil {
-		return "", err
-	}
-	for _, r := range l.receipts {
-		if err := check(r.Selected); err != nil {
+	for _, id := range label.Attachments {
+		_, _, err := l.agent.Authorizer.Authorize(ctx, l.request, id, action)
+		var state *attachments.StateError
+		switch {
+		case err == nil:
+		case errors.Is(err, attachments.ErrNotAvailable), errors.As(err, &state):
+			return fmt.Sprintf("the answer draws on %s, which may not be shown here now", id), nil
+		default:
 			return "", err
 		}
 	}
-	return why, nil
+	for _, p := range label.Places {
+		switch err := l.agent.Authorizer.Known(ctx, l.request, p, action); {
+		case err == nil:
+		case errors.Is(err, attachments.ErrNotAvailable):
+			return "the answer draws on a place that may not be known of here now", nil
+		default:
+			return "", err
+		}
+	}
+	return "", nil
+}
+
+// sources are the attachments that selected things are made of.
+func sources(list []chat.Selected) []chat.AttachmentID {
+	var out []chat.AttachmentID
+	for _, s := range list {
+		if s.Reason != "" {
+			continue // not shown
+		}
+		if s.Attachment != "" {
+			out = append(out, s.Attachment)
+		}
+		out = append(out, s.Sources...)
+	}
+	return out
 }

@@ -40,7 +40,7 @@ func (*ListDocuments) Spec() agent.ToolSpec {
 // Needs admits everybody whose message starts a turn.
 func (*ListDocuments) Needs() agent.Needs { return agent.Needs{} }
 
-type document struct {
+type entry struct {
 	ID       chat.AttachmentID `json:"id"`
 	Ordinal  int               `json:"ordinal"`
 	Name     string            `json:"name"`
@@ -57,9 +57,9 @@ type document struct {
 }
 
 type documents struct {
-	Documents []document `json:"documents"`
-	Total     int        `json:"total"`
-	Next      int        `json:"next"`
+	Documents []entry `json:"documents"`
+	Total     int     `json:"total"`
+	Next      int     `json:"next"`
 }
 
 // Run lists one page.
@@ -85,9 +85,9 @@ func (t *ListDocuments) Run(ctx context.Context, c agent.Call) (agent.Outcome, e
 	if err != nil {
 		return agent.Outcome{}, err
 	}
-	out := documents{Documents: []document{}, Total: page.Total, Next: page.Next}
+	out := documents{Documents: []entry{}, Total: page.Total, Next: page.Next}
 	for _, a := range page.Items {
-		d := document{
+		d := entry{
 			ID: a.ID, Ordinal: a.Ordinal, Around: a.Conversation != c.Request.Conversation, Name: agent.InertName(a.Name), Type: a.SniffedType, Size: a.Size,
 			Width: a.Width, Height: a.Height, PostedBy: agent.InertName(a.Author.Name),
 			PostedAt: a.PostedAt.UTC().Format(time.RFC3339), State: a.State, Viewable: agent.Viewable(a) && a.StateReason == "",
@@ -101,5 +101,5 @@ func (t *ListDocuments) Run(ctx context.Context, c agent.Call) (agent.Outcome, e
 		}
 		out.Documents = append(out.Documents, d)
 	}
-	return agent.Outcome{Verdict: chat.VerdictDone, Answer: encode(out)}, nil
+	return agent.Outcome{Verdict: chat.VerdictDone, Answer: encode(out), Places: page.Places}, nil
 }

@@ -125,7 +125,7 @@ func TestViewImagesHasAThirdDoor(t *testing.T) {
 	if out, err = r.Dispatch(context.Background(), "view_images", call); err != nil || out.Verdict != chat.VerdictRefused {
 		t.Errorf("dispatcher: %+v, %v", out, err)
 	}
-	if specs := r.Offer(w.Request.Actor, blind); len(specs) != 0 {
+	if specs := r.Offer(agent.Here{Actor: w.Request.Actor, Model: blind}); len(specs) != 0 {
 		t.Errorf("offered: %v", specs)
 	}
 	if out, _ = r.Dispatch(context.Background(), "rm -rf\n", call); out.Verdict != chat.VerdictRefused || !strings.Contains(out.Answer, "no tool named") {

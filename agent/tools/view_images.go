@@ -27,14 +27,18 @@ func (*ViewImages) Spec() agent.ToolSpec {
 	return agent.ToolSpec{
 		Name: "view_images",
 		Description: "Shows 1 to 4 pictures of this conversation in the next step, in place of those shown now. " +
-			"Names pictures by attachment id only (att_...), as markers and list_documents give them. " +
+			"Names pictures by attachment id only (att_...), as markers and list_documents give them. A page of a PDF is named by its id and page. " +
 			"For small text ask for a region: a part of the picture at its native resolution, in pixels of the whole picture.",
 		Parameters: json.RawMessage(`{"type":"object","properties":{` +
 			`"ids":{"type":"array","maxItems":4,"items":{"type":"string"},"description":"ids of pictures to show whole"},` +
 			`"regions":{"type":"array","maxItems":4,"items":{"type":"object","properties":{` +
 			`"id":{"type":"string"},"x":{"type":"integer","minimum":0},"y":{"type":"integer","minimum":0},` +
-			`"width":{"type":"integer","minimum":1},"height":{"type":"integer","minimum":1}},` +
-			`"required":["id","x","y","width","height"],"additionalProperties":false},"description":"parts of pictures to show at native resolution"}},` +
+			`"width":{"type":"integer","minimum":1},"height":{"type":"integer","minimum":1},` +
+			`"page":{"type":"integer","minimum":1}},` +
+			`"required":["id","x","y","width","height"],"additionalProperties":false},"description":"parts of pictures, or of PDF pages, to show at native resolution"},` +
+			`"pages":{"type":"array","maxItems":4,"items":{"type":"object","properties":{` +
+			`"id":{"type":"string"},"page":{"type":"integer","minimum":1}},` +
+			`"required":["id","page"],"additionalProperties":false},"description":"pages of PDFs to show whole"}},` +
 			`"additionalProperties":false}`),
 	}
 }
@@ -48,6 +52,12 @@ type region struct {
 	Y      *int   `json:"y"`
 	Width  *int   `json:"width"`
 	Height *int   `json:"height"`
+	Page   int    `json:"page"`
+}
+
+type page struct {
+	ID   string `json:"id"`
+	Page *int   `json:"page"`
 }
 
 type selection struct {
@@ -57,6 +67,7 @@ type selection struct {
 	Width  int               `json:"width,omitempty"`
 	Height int               `json:"height,omitempty"`
 	SHA256 string            `json:"sha256,omitempty"`
+	Page   int               `json:"page,omitempty"`
 	Region *[4]int           `json:"region,omitempty"`
 	Notes  []string          `json:"notes,omitempty"`
 	Reason string            `json:"reason,omitempty"`
@@ -86,7 +97,7 @@ func (t *ViewImages) Run(ctx context.Context, c agent.Call) (agent.Outcome, erro
 		}
 		s := selection{
 			ID: v.Selected.Attachment, Name: v.Name, Type: v.Selected.Type, Width: v.Selected.Width, Height: v.Selected.Height,
-			SHA256: v.Selected.Digest, Region: v.Selected.Region, Notes: v.Notes, Reason: v.Person,
+			SHA256: v.Selected.Digest, Page: v.Selected.Page, Region: v.Selected.Region, Notes: v.Notes, Reason: v.Person,
 		}
 		if v.Shown() {
 			ans.Selected = append(ans.Selected, s)
@@ -111,11 +122,12 @@ func wish(c agent.Call) ([]agent.Wanted, string) {
 	var args struct {
 		IDs     []string `json:"ids"`
 		Regions []region `json:"regions"`
+		Pages   []page   `json:"pages"`
 	}
 	if err := decode(c.Arguments, &args); err != nil {
 		return nil, err.Error()
 	}
-	n := len(args.IDs) + len(args.Regions)
+	n := len(args.IDs) + len(args.Regions) + len(args.Pages)
 	if n == 0 {
 		return nil, "name 1 to 4 pictures by id"
 	}
@@ -123,16 +135,16 @@ func wish(c agent.Call) ([]agent.Wanted, string) {
 		return nil, fmt.Sprintf("at most %d pictures can be shown at once, and %d were asked for: choose", maxViews, n)
 	}
 	var out []agent.Wanted
-	add := func(s string, r *visual.Region) string {
+	add := func(s string, r *visual.Region, page int) string {
 		id, err := chat.ParseAttachmentID(s)
 		if err != nil {
-			return "pictures are named by attachment id only (att_...), never by URL, path or file name; list_documents gives the ids"
+			return byIDOnly
 		}
-		out = append(out, agent.Wanted{Attachment: id, Region: r, Digest: digest(c.Earlier, id)})
+		out = append(out, agent.Wanted{Attachment: id, Region: r, Page: page, Digest: digest(c.Earlier, id)})
 		return ""
 	}
 	for _, s := range args.IDs {
-		if why := add(s, nil); why != "" {
+		if why := add(s, nil, 0); why != "" {
 			return nil, why
 		}
 	}
@@ -140,7 +152,15 @@ func wish(c agent.Call) ([]agent.Wanted, string) {
 		if r.X == nil || r.Y == nil || r.Width == nil || r.Height == nil {
 			return nil, "a region needs id, x, y, width and height"
 		}
-		if why := add(r.ID, &visual.Region{X: *r.X, Y: *r.Y, Width: *r.Width, Height: *r.Height}); why != "" {
+		if why := add(r.ID, &visual.Region{X: *r.X, Y: *r.Y, Width: *r.Width, Height: *r.Height}, max(r.Page, 0)); why != "" {
+			return nil, why
+		}
+	}
+	for _, p := range args.Pages {
+		if p.Page == nil || *p.Page < 1 {
+			return nil, "a page needs id and page, counted from 1"
+		}
+		if why := add(p.ID, nil, *p.Page); why != "" {
 			return nil, why
 		}
 	}

@@ -29,6 +29,10 @@ var settings = dynamicconfig.StaticClient{
 	dynamicconfig.TimerProcessorMaxPollRPS.Key():      100,
 	dynamicconfig.VisibilityProcessorMaxPollRPS.Key(): 100,
 	dynamicconfig.OutboundProcessorMaxPollRPS.Key():   100,
+	// One process has no use for a queue in four parts: a task would find the worker that waits for it, or wait itself in
+	// the database, depending on the part it was put into.
+	dynamicconfig.MatchingNumTaskqueueReadPartitions.Key():  1,
+	dynamicconfig.MatchingNumTaskqueueWritePartitions.Key(): 1,
 	// A call that waits for a workflow's end now and then misses it, and then waits this long; the default is 20 s.
 	dynamicconfig.HistoryLongPollExpirationInterval.Key(): 2 * time.Second,
 	dynamicconfig.NamespaceCacheRefreshInterval.Key():     namespaceRefresh,

@@ -52,7 +52,7 @@ func OpenHome(dir string) (*Home, error) {
 		if held.pid > 0 {
 			who = fmt.Sprintf("process %d", held.pid)
 		}
-		return nil, fmt.Errorf("state directory %s is in use by %s: stop it, or choose another directory with SIGHTLINE_HOME", dir, who)
+		return nil, fmt.Errorf("state directory %s is in use by %s: stop it, or choose another directory with SIGHTLINE_HOME (processes that share DATABASE_URL and TEMPORAL_ADDRESS have one each)", dir, who)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open state directory: %w", err)

@@ -24,6 +24,8 @@ type commands struct {
 	agents  map[chat.AgentID]*workflows.Agent
 	doctor  func(ctx context.Context) []finding
 	log     *slog.Logger
+	// elsewhere: turns run in other processes, which may have a sandbox.
+	elsewhere bool
 }
 
 const (
@@ -61,7 +63,7 @@ func (c *commands) Command(ctx context.Context, in chat.Command) (string, error)
 	case "forget":
 		return c.forget(ctx, in.Agent, conv, in.Place, arg)
 	case "workspace":
-		return "This version has no workspaces to switch on or off.", nil
+		return c.workspace(ctx, a, in, conv, arg)
 	case "doctor":
 		return report(c.doctor(ctx)), nil
 	}
@@ -201,6 +203,29 @@ func (c *commands) trail(ctx context.Context, a *workflows.Agent, in chat.Comman
 		b.WriteByte('\n')
 	}
 	return b.String(), nil
+}
+
+// workspace is said for one conversation; said in a channel it holds for the
+// channel's threads, too, where nothing else was said.
+func (c *commands) workspace(ctx context.Context, a *workflows.Agent, in chat.Command, conv chat.ConversationID, arg string) (string, error) {
+	if !c.elsewhere && (a.Workspaces == nil || !a.Workspaces()) {
+		return "This installation has no sandbox to run anything in; doctor says why.", nil
+	}
+	switch arg {
+	case "on", "off":
+	default:
+		return "workspace needs on or off.", nil
+	}
+	if err := c.db.SetSetting(ctx, in.Agent, conv, workflows.SettingWorkspace, arg, in.Actor); err != nil {
+		return "", err
+	}
+	if arg == "on" && c.elsewhere {
+		return "The agent has a workspace here now, if the processes that run its turns have a sandbox: their own doctor says.", nil
+	}
+	if arg == "on" {
+		return "The agent has a workspace here now: it may copy files of this conversation into it, run commands on them, and post what comes of it.", nil
+	}
+	return "The agent has no workspace here any more. What is in it is removed once it is unused for a while.", nil
 }
 
 // forget takes an attachment ID, our message ID or the platform's own.

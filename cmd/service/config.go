@@ -18,6 +18,7 @@ import (
 // Config is the environment, read once and checked.
 type Config struct {
 	Home          string
+	Shared        string // where uploads and workspaces are, which every process has to see; default Home
 	DatabaseURL   string // empty: managed
 	PostgresBin   string
 	Devserver     string // a devserver program to use instead of building one
@@ -34,9 +35,13 @@ type Config struct {
 	LogJSON       bool
 	LogLevel      slog.Level
 	Roles         map[string]bool
+	Drafts        bool // answers are shown while they are made
 	TemporalUIURL string
 	Images        visual.Limits
 	Agents        []AgentConfig
+	Sandbox       SandboxConfig
+
+	codec *codec // of Temporal's payloads; nil: none
 }
 
 // DefaultWebAddr is where the web place listens.
@@ -69,6 +74,14 @@ func ReadConfig(env func(string) string) (Config, error) {
 	}
 	var err error
 	if c.Home, err = Home(env); err != nil {
+		return c, err
+	}
+	if c.Shared = env("SIGHTLINE_SHARED"); c.Shared == "" {
+		c.Shared = c.Home
+	} else if !filepath.IsAbs(c.Shared) {
+		return c, fmt.Errorf("SIGHTLINE_SHARED is %q; it is the absolute path of a folder that all processes see", c.Shared)
+	}
+	if c.codec, err = readKeys(env("SIGHTLINE_TEMPORAL_KEY")); err != nil {
 		return c, err
 	}
 	if c.DatabaseURL != "" {
@@ -115,12 +128,22 @@ func ReadConfig(env func(string) string) (Config, error) {
 	default:
 		return c, fmt.Errorf("SIGHTLINE_LOG is %q; it is text or json", v)
 	}
+	switch v := env("SIGHTLINE_DRAFTS"); v {
+	case "", "on":
+		c.Drafts = true
+	case "off":
+	default:
+		return c, fmt.Errorf("SIGHTLINE_DRAFTS is %q; it is on or off", v)
+	}
 	if v := env("SIGHTLINE_LOG_LEVEL"); v != "" {
 		if err := c.LogLevel.UnmarshalText([]byte(v)); err != nil {
 			return c, fmt.Errorf("SIGHTLINE_LOG_LEVEL is %q; it is debug, info, warn or error", v)
 		}
 	}
 	if err := c.readLimits(env); err != nil {
+		return c, err
+	}
+	if err := c.readSandbox(env); err != nil {
 		return c, err
 	}
 	if err := c.readRoles(env("SIGHTLINE_ROLES")); err != nil {
@@ -190,6 +213,10 @@ func (c *Config) readRoles(v string) error {
 	}
 	if !c.Roles["web"] {
 		c.WebOff = true
+	}
+	// What is managed ends with its process, so others can't count on it.
+	if !c.Roles["workers"] && (c.DatabaseURL == "" || !c.TemporalSet) {
+		return fmt.Errorf("SIGHTLINE_ROLES is without workers: set DATABASE_URL and TEMPORAL_ADDRESS to those of the processes that have them")
 	}
 	return nil
 }

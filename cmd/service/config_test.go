@@ -41,6 +41,17 @@ func TestOneAgentFromTheEnvironment(t *testing.T) {
 	}
 }
 
+func TestDraftsAreOnUnlessSaid(t *testing.T) {
+	for v, want := range map[string]bool{"": true, "on": true, "off": false} {
+		if c, err := read(t, map[string]string{"SIGHTLINE_DRAFTS": v}, ""); err != nil || c.Drafts != want {
+			t.Errorf("%q: %v, %v", v, c.Drafts, err)
+		}
+	}
+	if _, err := read(t, map[string]string{"SIGHTLINE_DRAFTS": "no"}, ""); err == nil {
+		t.Error("SIGHTLINE_DRAFTS=no was taken")
+	}
+}
+
 func TestAgentsFromAFileShareNothing(t *testing.T) {
 	c, err := read(t, map[string]string{"TOKEN_A": "a", "TOKEN_B": "b", "KEY_B": "kb", "OPENAI_API_KEY": "ka"}, `
 agents:
@@ -95,5 +106,48 @@ func TestLimitsAreConfiguration(t *testing.T) {
 		if _, err := read(t, map[string]string{"SIGHTLINE_IMAGE_MAX_MIB": bad}, ""); err == nil {
 			t.Errorf("%q was taken", bad)
 		}
+	}
+}
+
+// A process without workers is part of something: of whose Postgres and
+// Temporal has to be said. What the processes share has to be said whole.
+func TestRoles(t *testing.T) {
+	own := map[string]string{"DATABASE_URL": "postgres://x/y", "TEMPORAL_ADDRESS": "x:7233"}
+	for v, want := range map[string]string{
+		"": "connectors,workers,web", "workers": "workers", " connectors , web": "connectors,web", "bots": "", "workers,": "",
+	} {
+		env := map[string]string{"SIGHTLINE_ROLES": v}
+		for k, x := range own {
+			env[k] = x
+		}
+		c, err := read(t, env, "")
+		if (err == nil) != (want != "") {
+			t.Errorf("%q: %v", v, err)
+			continue
+		}
+		for _, r := range roles {
+			if has := strings.Contains(want, r); err == nil && c.Roles[r] != has {
+				t.Errorf("%q has %s: %v", v, r, c.Roles[r])
+			}
+		}
+		if err == nil && c.WebOff == c.Roles["web"] {
+			t.Errorf("%q: the page is off: %v", v, c.WebOff)
+		}
+	}
+	for _, lacks := range []string{"DATABASE_URL", "TEMPORAL_ADDRESS"} {
+		env := map[string]string{"SIGHTLINE_ROLES": "connectors", "DATABASE_URL": own["DATABASE_URL"], "TEMPORAL_ADDRESS": own["TEMPORAL_ADDRESS"]}
+		delete(env, lacks)
+		if _, err := read(t, env, ""); err == nil || !strings.Contains(err.Error(), lacks) {
+			t.Errorf("connectors alone without %s: %v", lacks, err)
+		}
+	}
+	if c, err := read(t, map[string]string{}, ""); err != nil || c.Shared != c.Home {
+		t.Errorf("%q, %v", c.Shared, err)
+	}
+	if c, err := read(t, map[string]string{"SIGHTLINE_SHARED": "/srv/x"}, ""); err != nil || c.Shared != "/srv/x" {
+		t.Errorf("%q, %v", c.Shared, err)
+	}
+	if _, err := read(t, map[string]string{"SIGHTLINE_SHARED": "x"}, ""); err == nil {
+		t.Error("a folder relative to who knows what was taken")
 	}
 }

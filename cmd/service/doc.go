@@ -5,6 +5,10 @@
 //	config ─▶ home held, web address bound ─▶ Postgres, Temporal (at once)
 //	       ─▶ rows migrated ─▶ model ─▶ worker ─▶ web place ─▶ ready
 //
+// Inspect tells what became of a conversation, a turn or an attachment, from
+// the rows alone; the console in the page tells the same. Search attributes,
+// metrics, traces and the encryption of Temporal's payloads are joined here.
+//
 // Run refuses to start with one line when something is taken, missing or
 // wrong; the process then ends with code 1. While it runs, the end of a
 // service that it manages ends it, and what was under way goes on at the next

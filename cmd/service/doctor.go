@@ -64,7 +64,7 @@ func Doctor(ctx context.Context, env func(string) string, out io.Writer) int {
 		list = append(list, checkModel(string(a.ID), m.Info(ctx)))
 		list = append(list, s.checkBots(ctx, a)...)
 	}
-	list = append(list, checkTesseract())
+	list = append(list, checkTesseract(), s.tryOut(ctx))
 	fmt.Fprint(out, report(list))
 	for _, f := range list {
 		if !f.ok {

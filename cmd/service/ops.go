@@ -13,7 +13,7 @@ import (
 	"sightline/checkpoints"
 )
 
-// ops serves the two questions of a supervisor.
+// ops serves the two questions of a supervisor, and the numbers.
 func (s *service) ops(db *checkpoints.DB, tc client.Client) error {
 	l, err := net.Listen("tcp", s.c.OpsAddr)
 	if err != nil {
@@ -36,6 +36,7 @@ func (s *service) ops(db *checkpoints.DB, tc client.Client) error {
 		w.WriteHeader(code)
 		_ = json.NewEncoder(w).Encode(state)
 	})
+	mux.Handle("GET /metrics", s.tele.Handler())
 	srv := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
 	go func() { _ = srv.Serve(l) }()
 	s.later(func(ctx context.Context) { _ = srv.Shutdown(ctx) })

@@ -1,12 +1,13 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"net"
 	"time"
 
 	"sightline/checkpoints"
+	"sightline/cmd/telemetry"
 	"sightline/connectors/chat"
 	"sightline/connectors/discord"
 	"sightline/connectors/slack"
@@ -16,16 +17,20 @@ import (
 var (
 	_ connector         = (*discord.Bot)(nil)
 	_ connector         = (*slack.Bot)(nil)
+	_ workflows.Drafter = (*discord.Bot)(nil)
+	_ workflows.Drafter = (*slack.Bot)(nil)
 	_ discord.Sink      = (*workflows.Ingress)(nil)
 	_ discord.Commander = (*commands)(nil)
 )
 
-// bot is what runs beside the ports of a connector.
+// bot is what runs beside the ports of a connector, in one process at a time.
 type bot struct {
 	name  string
 	run   func(ctx context.Context) error
 	ready <-chan struct{}
 	look  func(ctx context.Context) []finding
+
+	standby chan struct{} // closed once another process was found to run it
 }
 
 // check is doctor's look at the bot of one agent.
@@ -38,11 +43,11 @@ func (b bot) check(ctx context.Context, id string) []finding {
 }
 
 // platforms adds an agent's bots, with its own tokens.
-func (s *service) platforms(m *member, db *checkpoints.DB, ingress *workflows.Ingress, c *commands) error {
+func (s *service) platforms(m *member, db *checkpoints.DB, sink telemetry.Sink, c *commands) error {
 	if d := m.c.Discord; d != nil {
 		b, err := discord.New(discord.Config{
 			Agent: m.c.ID, Token: d.token, APIURL: d.APIURL, AnswerBots: d.AnswerBots, Owners: m.c.ownersOn("discord"),
-			Sink: ingress, Commander: c, Messages: db, Marks: discordMarks{db}, MaxBytes: s.c.Images.MaxBytes,
+			Sink: sink, Commander: c, Messages: db, Marks: discordMarks{db}, Recent: discordRecent(db, m.c.ID), MaxBytes: s.c.Images.MaxBytes,
 			Log: s.log.With("agent", m.c.ID, "platform", "discord"),
 		})
 		if err != nil {
@@ -54,61 +59,94 @@ func (s *service) platforms(m *member, db *checkpoints.DB, ingress *workflows.In
 				out = append(out, finding{f.What, f.OK, f.Detail, f.Fix})
 			}
 			return out
-		}})
+		}, make(chan struct{})})
 	}
 	if p := m.c.Slack; p != nil {
 		sc := slack.Config{
 			Agent: m.c.ID, BotToken: p.bot, AppToken: p.app, SigningSecret: p.signing, APIURL: p.APIURL, AnswerBots: p.AnswerBots,
-			Owners: m.c.ownersOn("slack"), Sink: ingress, Commander: c, Messages: db, Marks: slackMarks(db, m.c.ID), MaxBytes: s.c.Images.MaxBytes,
+			Owners: m.c.ownersOn("slack"), Sink: sink, Commander: c, Messages: db, Marks: slackMarks(db, m.c.ID),
+			Recent: slackRecent(db, m.c.ID), MaxBytes: s.c.Images.MaxBytes,
 			Log: s.log.With("agent", m.c.ID, "platform", "slack"),
 		}
-		if p.EventsAddr != "" && s.c.Roles["connectors"] {
-			l, err := net.Listen("tcp", p.EventsAddr)
-			if err != nil {
-				return fmt.Errorf("agent %s: slack's events_addr %s can't be listened on: %w", m.c.ID, p.EventsAddr, err)
+		if db != nil { // doctor only looks, and has none
+			sc.Aliases = slackAliases{db}
+		}
+		events := &reopening{addr: p.EventsAddr}
+		if p.EventsAddr != "" {
+			sc.EventsListener = events
+			if s.c.Roles["connectors"] {
+				// A taken port is said at once, not when the lease comes.
+				if err := events.open(); err != nil {
+					return fmt.Errorf("agent %s: slack's events_addr %s can't be listened on: %w", m.c.ID, p.EventsAddr, err)
+				}
+				_ = events.Close()
 			}
-			s.later(func(context.Context) { _ = l.Close() })
-			sc.EventsListener = l
 		}
 		b, err := slack.New(sc)
 		if err != nil {
 			return fmt.Errorf("agent %s: %w", m.c.ID, err)
 		}
 		m.connectors[slack.Platform] = b
-		m.bots = append(m.bots, bot{"slack", b.Run, b.Ready(), func(ctx context.Context) (out []finding) {
+		run := b.Run
+		if p.EventsAddr != "" {
+			run = func(ctx context.Context) error {
+				if err := events.open(); err != nil {
+					return err
+				}
+				defer events.Close()
+				return b.Run(ctx)
+			}
+		}
+		m.bots = append(m.bots, bot{"slack", run, b.Ready(), func(ctx context.Context) (out []finding) {
 			for _, f := range b.Check(ctx) {
 				out = append(out, finding{"slack " + f.Name, f.OK, f.Text, f.Fix})
 			}
 			return out
-		}})
+		}, make(chan struct{})})
 	}
 	return nil
 }
 
-// runBots keeps the bots of an agent running until the service closes. One
-// that ends for good (a wrong token, a missing intent) ends the service: it
-// would otherwise look alive and hear nothing.
-func (s *service) runBots(m *member) {
+// runBots keeps the bots of an agent running until the service closes, each
+// while this process has its lease. One that ends for good (a wrong token, a
+// missing intent) ends the service: it would otherwise look alive and hear
+// nothing.
+func (s *service) runBots(m *member, db leases, holder string) {
 	for _, b := range m.bots {
+		l := newLease(db, "bot/"+string(m.c.ID)+"/"+b.name, holder, s.log)
+		waited := false
+		told := func(here bool) {
+			switch {
+			case !here && !waited:
+				waited = true
+				s.say("agent %s on %s: another process has the connection, and this one stands by", m.c.ID, b.name)
+				close(b.standby)
+			case here && waited:
+				s.say("agent %s on %s: this process takes over the connection", m.c.ID, b.name)
+			}
+			s.log.Info("the lease of a connection changed hands", "agent", m.c.ID, "platform", b.name, "here", here)
+		}
 		ctx, cancel := context.WithCancel(context.Background())
 		done := make(chan struct{})
 		s.later(func(context.Context) { cancel(); <-done })
 		go func() {
 			defer close(done)
-			if err := b.run(ctx); err != nil && ctx.Err() == nil {
+			if err := l.keep(ctx, told, b.run); err != nil && ctx.Err() == nil {
 				s.fatal(fmt.Errorf("agent %s on %s: %w", m.c.ID, b.name, err))
 			}
 		}()
 	}
 }
 
-// connected waits for the bots, so that "ready" means that they hear. A
-// platform that is away is no reason not to start: it is tried on.
+// connected waits for the bots, so that "ready" means that they hear, here or
+// in another process. A platform that is away is no reason not to start: it is
+// tried on.
 func (s *service) connected(ctx context.Context, members []*member) error {
 	patience := time.After(20 * time.Second)
 	for _, m := range members {
 		for _, b := range m.bots {
 			select {
+			case <-b.standby:
 			case <-b.ready:
 				s.say("agent %s is connected to %s", m.c.ID, b.name)
 			case err := <-s.ended:
@@ -147,8 +185,50 @@ func slackMarks(db *checkpoints.DB, agent chat.AgentID) func(context.Context) ([
 		rows, err := db.LastMessages(ctx, agent, slack.Platform)
 		var out []slack.Mark
 		for _, r := range rows {
-			out = append(out, slack.Mark{Channel: r.Channel, Thread: r.Thread, TS: r.Message})
+			out = append(out, slack.Mark{Channel: r.Channel, Thread: r.Thread, TS: r.Message, Answered: r.Answered})
 		}
 		return out, err
 	}
+}
+
+// compared is how many recorded messages are compared with a platform after a
+// gap; what its connector reads of them is bounded there.
+const compared = 2000
+
+func discordRecent(db *checkpoints.DB, agent chat.AgentID) func(context.Context) ([]discord.Recorded, error) {
+	return func(ctx context.Context) ([]discord.Recorded, error) {
+		rows, err := db.RecentMessages(ctx, agent, discord.Platform, compared)
+		var out []discord.Recorded
+		for _, r := range rows {
+			out = append(out, discord.Recorded{Workspace: r.Scope, Channel: cmp.Or(r.Thread, r.Channel), Message: r.Message, Revision: r.Revision})
+		}
+		return out, err
+	}
+}
+
+func slackRecent(db *checkpoints.DB, agent chat.AgentID) func(context.Context) ([]slack.Recorded, error) {
+	return func(ctx context.Context) ([]slack.Recorded, error) {
+		rows, err := db.RecentMessages(ctx, agent, slack.Platform, compared)
+		var out []slack.Recorded
+		for _, r := range rows {
+			out = append(out, slack.Recorded{Channel: r.Channel, Thread: r.Thread, TS: r.Message, Revision: r.Revision})
+		}
+		return out, err
+	}
+}
+
+// slackAliases keeps the IDs that channels had.
+type slackAliases struct{ db *checkpoints.DB }
+
+func (a slackAliases) Aliases(ctx context.Context, agent chat.AgentID) ([]slack.Alias, error) {
+	rows, err := a.db.Aliases(ctx, agent, slack.Platform)
+	var out []slack.Alias
+	for _, r := range rows {
+		out = append(out, slack.Alias{First: r.First, ID: r.ID})
+	}
+	return out, err
+}
+
+func (a slackAliases) SetAlias(ctx context.Context, agent chat.AgentID, l slack.Alias) error {
+	return a.db.SetAlias(ctx, agent, slack.Platform, checkpoints.Alias{First: l.First, ID: l.ID})
 }

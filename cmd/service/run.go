@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -16,8 +19,10 @@ import (
 
 	"sightline/checkpoints"
 	"sightline/cmd/local"
+	"sightline/cmd/telemetry"
 	"sightline/connectors/chat"
 	"sightline/connectors/web"
+	"sightline/workflows"
 )
 
 // DefaultAgent is the one agent of a configuration that names none.
@@ -27,6 +32,8 @@ const DefaultAgent chat.AgentID = "sightline"
 type Options struct {
 	Env    func(string) string // default os.Getenv
 	Stderr io.Writer           // progress and where to go
+	// PDFCache is where the compiled PDF engine is kept. Only tests set it.
+	PDFCache string
 	// At is called at each durable boundary of a turn. Only tests set it.
 	At func(boundary string)
 	// Ready is called once everything runs. Only tests set it.
@@ -50,6 +57,7 @@ type service struct {
 	o     Options
 	log   *slog.Logger
 	say   local.Progress
+	tele  *telemetry.Telemetry
 	undo  []func(context.Context)
 	ended chan error // an error of something that should not have ended
 }
@@ -113,6 +121,16 @@ func (s *service) start(ctx context.Context) error {
 		return err
 	}
 	s.later(func(context.Context) { _ = f.Close() })
+	if s.tele, err = telemetry.New(ctx, s.o.Env, s.log); err != nil {
+		return err
+	}
+	s.later(func(ctx context.Context) {
+		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+		defer cancel()
+		if err := s.tele.Close(ctx); err != nil {
+			s.log.Warn("telemetry", "error", err)
+		}
+	})
 
 	// Bound before the slow part: a taken port is said at once.
 	var listener net.Listener
@@ -122,6 +140,7 @@ func (s *service) start(ctx context.Context) error {
 		}
 		s.later(func(context.Context) { _ = listener.Close() })
 	}
+	box := s.prove(ctx)
 	place, err := s.stores(ctx)
 	if err != nil {
 		return err
@@ -139,17 +158,20 @@ func (s *service) start(ctx context.Context) error {
 		return err
 	}
 	s.later(func(context.Context) { tc.Close() })
+	if err := s.c.codec.readable(ctx, tc, s.namespace()); err != nil {
+		return err
+	}
 
 	members, owners, err := s.members(ctx, db, tc, listener, place.ui)
 	if err != nil {
 		return err
 	}
-	activities, err := s.activities(db, members)
+	activities, err := s.activities(db, members, box)
 	if err != nil {
 		return err
 	}
-	owners.agents = activities.Agents
-	owners.doctor = func(ctx context.Context) []finding { return s.inside(ctx, db, tc, members) }
+	owners.agents, owners.elsewhere = activities.Agents, !s.c.Roles["workers"]
+	owners.doctor = func(ctx context.Context) []finding { return append(s.inside(ctx, db, tc, members), box.finding()) }
 	if err := s.workers(tc, activities); err != nil {
 		return err
 	}
@@ -175,12 +197,11 @@ func (s *service) start(ctx context.Context) error {
 		}
 		run.SignIn, run.WebAddr = m.page.SignInLink(), listener.Addr().String()
 	}
-	for _, m := range members {
-		if s.c.Roles["connectors"] {
-			s.runBots(m)
-		}
-	}
 	if s.c.Roles["connectors"] {
+		holder := s.holder()
+		for _, m := range members {
+			s.runBots(m, db, holder)
+		}
 		if err := s.connected(ctx, members); err != nil {
 			return err
 		}
@@ -218,7 +239,7 @@ func (s *service) stores(ctx context.Context) (places, error) {
 	}
 	if !s.c.TemporalSet {
 		wg.Go(func() {
-			tp, tErr = local.StartTemporal(ctx, local.TemporalConfig{Dir: filepath.Join(s.c.Home, "temporal"), Namespace: namespace(s.o.Env), Binary: s.c.Devserver, Progress: s.say})
+			tp, tErr = local.StartTemporal(ctx, local.TemporalConfig{Dir: filepath.Join(s.c.Home, "temporal"), Namespace: namespace(s.o.Env), SearchAttributes: workflows.SearchAttributes(), Binary: s.c.Devserver, Progress: s.say})
 			if tErr != nil {
 				cancel()
 			}
@@ -303,6 +324,9 @@ func (s *service) announce(r Running) {
 	line("Temporal UI", r.TemporalUI)
 	for _, m := range r.Models {
 		line("Model", m)
+	}
+	if len(s.c.Roles) < len(roles) {
+		line("Roles", strings.Join(slices.Sorted(maps.Keys(s.c.Roles)), ", "))
 	}
 	line("State", s.c.Home)
 }

@@ -47,6 +47,10 @@ func (s *service) dial(ctx context.Context, p places) (client.Client, error) {
 	}
 	o.Logger = tlog.NewStructuredLogger(s.log)
 	o.DataConverter = workflows.DataConverter()
+	o = s.c.codec.encrypt(o)
+	if s.tele != nil { // doctor only looks
+		o = s.tele.Options(o)
+	}
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
 	c, err := client.DialContext(ctx, o)
@@ -63,8 +67,11 @@ func (s *service) workers(tc client.Client, a *workflows.Activities) error {
 	}
 	w := worker.New(tc, workflows.TaskQueue, worker.Options{
 		MaxConcurrentActivityExecutionSize: 64,
-		WorkerStopTimeout:                  5 * time.Second,
-		MaxHeartbeatThrottleInterval:       workflows.BeatEvery,
+		// Two each, the default, are all that a burst of conversations gets.
+		MaxConcurrentWorkflowTaskPollers: 8,
+		MaxConcurrentActivityTaskPollers: 8,
+		WorkerStopTimeout:                5 * time.Second,
+		MaxHeartbeatThrottleInterval:     workflows.BeatEvery,
 		// A worker whose server went away for good ends the process rather
 		// than looking alive.
 		OnFatalError: func(err error) { s.fatal(fmt.Errorf("the worker ended: %w", err)) },

@@ -50,6 +50,7 @@ type member struct {
 func (s *service) members(ctx context.Context, db *checkpoints.DB, tc client.Client, l net.Listener, ui string) ([]*member, *commands, error) {
 	var out []*member
 	ingress := s.ingress(db, tc)
+	sink := s.tele.Sink(ingress)
 	owners := &commands{db: db, ingress: ingress, log: s.log}
 	for _, c := range s.c.Agents {
 		m := &member{c: c, connectors: map[chat.Platform]connector{}}
@@ -58,12 +59,12 @@ func (s *service) members(ctx context.Context, db *checkpoints.DB, tc client.Cli
 			return nil, nil, fmt.Errorf("agent %s: %w", c.ID, err)
 		}
 		if c.Web {
-			if m.page, err = s.page(c, db, ingress, l, m.model.Info(ctx).Name, ui); err != nil {
+			if m.page, err = s.page(c, db, tc, sink, l, m.model.Info(ctx).Name, ui); err != nil {
 				return nil, nil, err
 			}
 			m.connectors[web.Platform] = m.page
 		}
-		if err := s.platforms(m, db, ingress, owners); err != nil {
+		if err := s.platforms(m, db, sink, owners); err != nil {
 			return nil, nil, err
 		}
 		out = append(out, m)
@@ -125,19 +126,20 @@ func describe(i agent.ModelInfo) string {
 
 // page makes the web place. A process without the web role still has it, since
 // its workers fetch from it and post to it.
-func (s *service) page(a AgentConfig, db *checkpoints.DB, ingress *workflows.Ingress, l net.Listener, model, ui string) (*web.Place, error) {
+func (s *service) page(a AgentConfig, db *checkpoints.DB, tc client.Client, sink web.Sink, l net.Listener, model, ui string) (*web.Place, error) {
 	c := web.Config{
-		Agent: a.ID, Pool: db.Pool(), Dir: s.c.Home, Turns: turns{db}, MaxBytes: s.c.Images.MaxBytes,
+		Agent: a.ID, Pool: db.Pool(), Dir: s.c.Shared, Turns: turns{db}, MaxBytes: s.c.Images.MaxBytes,
 		Model: model, TemporalUI: ui, Log: s.log,
+		Console: &inspector{db: db, agent: a.ID, ui: ui, namespace: s.namespace(), live: asks(tc)},
 	}
 	if l != nil {
-		c.Listener, c.Home, c.Sink = l, s.c.Home, ingress
+		c.Listener, c.Home, c.Sink = l, s.c.Home, sink
 	}
 	return web.New(c)
 }
 
 func (s *service) ingress(db *checkpoints.DB, tc client.Client) *workflows.Ingress {
-	return &workflows.Ingress{DB: db, Client: tc, At: s.o.At}
+	return &workflows.Ingress{DB: db, Client: tc, At: s.o.At, Visible: s.attributes(tc).ok.Load}
 }
 
 // turns answers the web place's question from the checkpoints.
@@ -155,31 +157,43 @@ func (t turns) TurnFor(ctx context.Context, _ chat.ConversationID, m chat.Messag
 }
 
 // activities joins the agents with their connectors.
-func (s *service) activities(db *checkpoints.DB, members []*member) (*workflows.Activities, error) {
-	a := &workflows.Activities{DB: db, Log: s.log, At: s.o.At, Agents: map[chat.AgentID]*workflows.Agent{}}
+func (s *service) activities(db *checkpoints.DB, members []*member, box *proving) (*workflows.Activities, error) {
+	documents := s.reader()
+	var swept *tools.Workspaces
+	holds := &tools.Holds{}
+	a := &workflows.Activities{DB: db, Log: s.log, Drafts: s.c.Drafts, At: s.o.At, Agents: map[chat.AgentID]*workflows.Agent{}}
 	decoder := visual.NewDecoder(s.c.Images) // one a process: decodes are serial
 	for _, m := range members {
 		ac := attachments.Config{
-			Inventory: db, Visibility: map[chat.Platform]attachments.Visibility{}, MaxBytes: s.c.Images.MaxBytes,
+			Inventory: s.tele.Inventory(db), Visibility: map[chat.Platform]attachments.Visibility{}, MaxBytes: s.c.Images.MaxBytes,
 			Sources: map[chat.AgentID]map[chat.Platform]attachments.Source{m.c.ID: {}},
 		}
 		repliers := map[chat.Platform]workflows.Replier{}
 		for p, c := range m.connectors {
-			ac.Visibility[p], ac.Sources[m.c.ID][p], repliers[p] = c, c, c
+			ac.Visibility[p], ac.Sources[m.c.ID][p], repliers[p] = c, s.tele.Source(p, c), s.tele.Replier(p, c)
 		}
 		auth, err := attachments.New(ac)
 		if err != nil {
 			return nil, err
 		}
-		looker := &agent.Looker{Authorizer: auth, Decoder: decoder, Quarantines: quarantines{db}, At: s.o.At}
-		registry, err := agent.NewRegistry(&tools.ListDocuments{Authorizer: auth}, &tools.ViewImages{Looker: looker})
+		looker := &agent.Looker{Authorizer: auth, Decoder: decoder, Quarantines: quarantines{db}, At: s.o.At, Decoded: s.tele.Decoded,
+			Pages: documents, MaxDocument: documents.Limits().MaxBytes}
+		ws, more := s.workspaces(db, auth, box, holds, looker)
+		swept = ws // the workspaces of all agents are in one folder
+		registry, err := agent.NewRegistry(append([]agent.Tool{
+			&tools.ListDocuments{Authorizer: auth}, &tools.ViewImages{Looker: looker}, &tools.ReadDocument{Authorizer: auth, Reader: documents},
+		}, more...)...)
 		if err != nil {
 			return nil, err
 		}
 		a.Agents[m.c.ID] = &workflows.Agent{
 			ID: m.c.ID, Name: m.c.Name, Instructions: m.c.Instructions, Authorizer: auth, Repliers: repliers,
-			Inference: &agent.Inference{Model: m.model, Tools: registry, Looker: looker, MaxShown: maxShown},
+			Inference:  &agent.Inference{Model: s.tele.Model(m.model.Info(context.Background()).Name, m.model), Tools: registry, Looker: looker, MaxShown: maxShown},
+			Workspaces: func() bool { return box.proved() != nil }, WorkspaceOn: s.c.Sandbox.On,
 		}
+	}
+	if swept != nil {
+		s.keepSwept(swept, box)
 	}
 	return a, nil
 }

@@ -27,6 +27,7 @@ const usage = `sightline: an agent with an authorized visual reader
   sightline [run]     start everything and say where to go
   sightline ask       ask the running one: sightline ask [--conversation NAME] [--attach FILE]... "TEXT"
   sightline doctor    look at the settings and try what they name
+  sightline inspect   what became of something: sightline inspect [--json] conversation|turn|attachment ID
   sightline migrate   bring the database of DATABASE_URL up to date
   sightline version   print the version
 
@@ -61,6 +62,8 @@ func run(ctx context.Context, args []string, env func(string) string, stdin io.R
 		return runAsk(ctx, args, home, stdin, stdout, stderr)
 	case "doctor":
 		return service.Doctor(ctx, env, stdout)
+	case "inspect":
+		return service.Inspect(ctx, args, env, stdout, stderr)
 	case "migrate":
 		err = migrate(ctx, env, stdout)
 	case "version":

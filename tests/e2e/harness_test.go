@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"sightline/attachments/document/documenttest"
 	"sightline/cmd/local"
 	"sightline/cmd/service"
 	"sightline/connectors/web"
@@ -47,6 +48,10 @@ func home(t testing.TB) string {
 					t.Logf("sweep %s: %v", s, err)
 				}
 			}
+		}
+		// Root's workspaces are elsewhere, where nobody can get to them.
+		if w, err := local.ReachableDir(dir, "workspaces"); err == nil {
+			_ = os.RemoveAll(w)
 		}
 		_ = os.RemoveAll(dir)
 	})
@@ -117,7 +122,7 @@ func launch(t testing.TB, home string, env ...string) *process {
 		t.Fatal(err)
 	}
 	p := &process{t: t, cmd: exec.Command(self), stderr: &buffer{}, exited: make(chan struct{})}
-	p.cmd.Env = append(os.Environ(), childVar+"=1", "SIGHTLINE_HOME="+home, "SIGHTLINE_WEB_ADDR=127.0.0.1:0", "SIGHTLINE_LOG_LEVEL=debug")
+	p.cmd.Env = append(os.Environ(), childVar+"=1", pdfVar+"="+documenttest.CacheDir(t), "SIGHTLINE_HOME="+home, "SIGHTLINE_WEB_ADDR=127.0.0.1:0", "SIGHTLINE_LOG_LEVEL=debug")
 	p.cmd.Env = append(p.cmd.Env, env...)
 	p.cmd.Stderr = p.stderr
 	if p.stdin, err = p.cmd.StdinPipe(); err != nil {

@@ -22,6 +22,8 @@ const (
 	childVar    = "SIGHTLINE_TEST_CHILD"
 	crashVar    = "SIGHTLINE_TEST_CRASH" // boundary, or boundary#n for its nth time
 	boundaryVar = "SIGHTLINE_TEST_BOUNDARIES"
+	pdfVar      = "SIGHTLINE_TEST_PDF" // folder of the compiled PDF engine
+	armVar      = "SIGHTLINE_TEST_ARM" // a file that says what crashVar would, and may change
 )
 
 func TestMain(m *testing.M) {
@@ -41,8 +43,9 @@ func child() int {
 		stop()
 	}()
 	err := service.Run(ctx, service.Options{
-		Stderr: os.Stderr,
-		At:     boundaries(os.Getenv(crashVar), os.Getenv(boundaryVar)),
+		Stderr:   os.Stderr,
+		PDFCache: os.Getenv(pdfVar),
+		At:       boundaries(os.Getenv(crashVar), os.Getenv(boundaryVar), os.Getenv(armVar)),
 		Ready: func(r service.Running) {
 			_ = json.NewEncoder(os.Stdout).Encode(r)
 		},
@@ -56,12 +59,18 @@ func child() int {
 
 // boundaries writes each boundary that is passed to a file, with the time, and kills the
 // process at the chosen one: no deferred function runs, no buffer is flushed.
-func boundaries(crash, file string) func(string) {
-	name, nth, _ := strings.Cut(crash, "#")
-	left, _ := strconv.Atoi(nth)
-	if left == 0 {
-		left = 1
+func boundaries(crash, file, arm string) func(string) {
+	var name, spec string
+	left := 0
+	set := func(s string) {
+		var nth string
+		spec = s
+		name, nth, _ = strings.Cut(s, "#")
+		if left, _ = strconv.Atoi(nth); left == 0 {
+			left = 1
+		}
 	}
+	set(crash)
 	var mu sync.Mutex
 	var f *os.File
 	if file != "" {
@@ -72,6 +81,11 @@ func boundaries(crash, file string) func(string) {
 		defer mu.Unlock()
 		if f != nil {
 			fmt.Fprintln(f, b, time.Now().UnixNano())
+		}
+		if arm != "" {
+			if now, err := os.ReadFile(arm); err == nil && string(now) != spec {
+				set(string(now))
+			}
 		}
 		if b != name {
 			return

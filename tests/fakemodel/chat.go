@@ -4,7 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"iter"
 	"net/http"
+	"strings"
+	"time"
 )
 
 type chatCall struct {
@@ -101,6 +104,24 @@ func halves(s string) []string {
 	return []string{string(r[:len(r)/2]), string(r[len(r)/2:])}
 }
 
+// pieces are the deltas of the text, a word at a time where the model is slow.
+func (a Reply) pieces() iter.Seq2[int, string] {
+	list := halves(a.Text)
+	if a.Pace > 0 {
+		list = strings.SplitAfter(a.Text, " ")
+	}
+	return func(yield func(int, string) bool) {
+		for i, p := range list {
+			if i > 0 {
+				time.Sleep(a.Pace)
+			}
+			if !yield(i, p) {
+				return
+			}
+		}
+	}
+}
+
 func streamChat(w io.Writer, model string, a Reply) {
 	chunk := func(delta map[string]any, finish any, usage any) {
 		m := map[string]any{
@@ -114,7 +135,7 @@ func streamChat(w io.Writer, model string, a Reply) {
 	}
 	chunk(map[string]any{"role": "assistant", "content": ""}, nil, nil)
 	if a.Text != "" {
-		for _, h := range halves(a.Text) {
+		for _, h := range a.pieces() {
 			chunk(map[string]any{"content": h}, nil, nil)
 		}
 	}

@@ -57,6 +57,7 @@ type Request struct {
 	Pictures []Picture
 	Tools    []string
 	Raw      []byte
+	light    bool
 }
 
 // Last is the text of the last message of a role.
@@ -78,11 +79,17 @@ type Reply struct {
 	Code       string
 	RetryAfter string
 	Wait       <-chan struct{} // answered once closed; the connection may end before
+	// Pace, if set, is how long the text's words are apart: a slow model.
+	Pace time.Duration
 }
 
 // Server is the fake. Requests arrive in any order and at once.
 type Server struct {
 	*httptest.Server
+	// Light keeps no request and decodes no picture: a model that takes no time
+	// on a machine that it shares with what is measured. Set it at the start.
+	Light bool
+
 	mu       sync.Mutex
 	answer   func(Request) Reply
 	requests []Request
@@ -131,7 +138,7 @@ func (s *Server) serve(api string) http.HandlerFunc {
 		if err != nil {
 			return
 		}
-		r := Request{API: api, Raw: raw}
+		r := Request{API: api, Raw: raw, light: s.Light}
 		if api == "chat" {
 			err = r.readChat(raw)
 		} else {
@@ -142,7 +149,9 @@ func (s *Server) serve(api string) http.HandlerFunc {
 			return
 		}
 		s.mu.Lock()
-		s.requests = append(s.requests, r)
+		if !s.Light {
+			s.requests = append(s.requests, r)
+		}
 		f := s.answer
 		s.mu.Unlock()
 		select {
@@ -202,7 +211,7 @@ func (r *Request) content(raw json.RawMessage) (string, error) {
 			texts = append(texts, p.Text)
 			label = p.Text
 		case "image_url", "input_image":
-			pic, err := picture(p.ImageURL)
+			pic, err := picture(p.ImageURL, r.light)
 			if err != nil {
 				return "", err
 			}
@@ -215,7 +224,7 @@ func (r *Request) content(raw json.RawMessage) (string, error) {
 	return strings.Join(texts, "\n"), nil
 }
 
-func picture(raw json.RawMessage) (Picture, error) {
+func picture(raw json.RawMessage, light bool) (Picture, error) {
 	var u string
 	if json.Unmarshal(raw, &u) != nil {
 		var o struct {
@@ -233,6 +242,9 @@ func picture(raw json.RawMessage) (Picture, error) {
 	b, err := base64.StdEncoding.DecodeString(data)
 	if err != nil {
 		return Picture{}, fmt.Errorf("image data is no base64")
+	}
+	if light {
+		return Picture{MIME: strings.TrimPrefix(head, "data:"), Bytes: b}, nil
 	}
 	img, _, err := image.Decode(bytes.NewReader(b))
 	if err != nil {

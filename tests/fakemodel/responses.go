@@ -90,7 +90,7 @@ func streamResponses(w io.Writer, model string, a Reply) {
 		i := len(output)
 		item := map[string]any{"id": "msg_1", "type": "message", "role": "assistant", "status": "in_progress", "content": []any{}}
 		send("response.output_item.added", map[string]any{"output_index": i, "item": item})
-		for _, h := range halves(a.Text) {
+		for _, h := range a.pieces() {
 			send("response.output_text.delta", map[string]any{"output_index": i, "content_index": 0, "item_id": "msg_1", "delta": h})
 		}
 		done := map[string]any{"id": "msg_1", "type": "message", "role": "assistant", "status": "completed",

@@ -14,6 +14,7 @@ func replayer(turn any) worker.WorkflowReplayer {
 	r := worker.NewWorkflowReplayer()
 	r.RegisterWorkflowWithOptions(workflows.Conversation, workflow.RegisterOptions{Name: workflows.ConversationType})
 	r.RegisterWorkflowWithOptions(turn, workflow.RegisterOptions{Name: workflows.TurnType})
+	r.RegisterWorkflowWithOptions(workflows.Compaction, workflow.RegisterOptions{Name: workflows.CompactionType})
 	return r
 }
 

@@ -17,7 +17,8 @@ import (
 )
 
 // signals are the payloads that no function's signature shows.
-var signals = []any{workflows.MessageSignal{}, workflows.StopSignal{}, workflows.SteerSignal{}}
+var signals = []any{workflows.MessageSignal{}, workflows.StopSignal{}, workflows.SteerSignal{},
+	workflows.ConversationState{}, workflows.TurnProgress{}} // and the answers to queries
 
 var (
 	activityContext = reflect.TypeFor[context.Context]()
@@ -26,7 +27,7 @@ var (
 )
 
 // payloadFindings walks what would go through a workflow's history. A type may be made of strings, numbers and booleans,
-// of structs of the package itself, and of the identifiers of connectors/chat; that leaves no room for bytes, for a
+// of structs of the package itself or pointers to them, and of the identifiers of connectors/chat; that leaves no room for bytes, for a
 // message's text by accident, or for authority: a Grant would arrive as zero, and a Content or Picture hold pixels.
 func payloadFindings(where string, t reflect.Type, home string, seen map[reflect.Type]bool) []string {
 	if seen[t] {
@@ -39,6 +40,11 @@ func payloadFindings(where string, t reflect.Type, home string, seen map[reflect
 		return bad("is of another package than the payloads' own and connectors/chat")
 	}
 	switch t.Kind() {
+	case reflect.Pointer: // what may be absent
+		if t.Elem().PkgPath() != home || t.Elem().Kind() != reflect.Struct {
+			return bad("is no identifier, counter or digest")
+		}
+		return payloadFindings(where, t.Elem(), home, seen)
 	case reflect.String, reflect.Bool, reflect.Int, reflect.Int64:
 		return nil
 	case reflect.Slice:
@@ -112,6 +118,7 @@ func TestPayloads(t *testing.T) {
 	}
 	functions("Conversation", reflect.TypeOf(workflows.Conversation), 0, workflowContext)
 	functions("Turn", reflect.TypeOf(workflows.Turn), 0, workflowContext)
+	functions("Compaction", reflect.TypeOf(workflows.Compaction), 0, workflowContext)
 	for _, s := range signals {
 		st := reflect.TypeOf(s)
 		note(st)

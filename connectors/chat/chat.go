@@ -295,7 +295,7 @@ type Selected struct {
 	// attachment; Sources are the attachments that it may have been made of.
 	File    string         `json:"file,omitempty"`
 	Sources []AttachmentID `json:"sources,omitempty"`
-	Reason     string       `json:"reason,omitempty"` // why it is not shown; empty: shown
+	Reason  string         `json:"reason,omitempty"` // why it is not shown; empty: shown
 }
 
 // Workspace is the one that a conversation has now. Its files are the

@@ -173,7 +173,7 @@ func TestDraftsGrowIntoTheReply(t *testing.T) {
 				t.Errorf("the platform complains: %v", f)
 			}
 			p.Stop()
-			p = start(t, dir, append(env, "SIGHTLINE_DRAFTS=off")...)
+			start(t, dir, append(env, "SIGHTLINE_DRAFTS=off")...)
 			m.Answer(slowly(slowAnswer))
 			n := len(s.versions())
 			s.say("another slow one")

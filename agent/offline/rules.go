@@ -44,6 +44,8 @@ func (m *Model) next(ctx context.Context, t *turn) (step, error) {
 	switch {
 	case t.failed != "":
 		return say("That did not work. " + sentence(t.failed)), nil
+	case t.text != nil:
+		return say(t.quote()), nil
 	case t.viewed != nil:
 		return m.report(ctx, t, t.viewed.asked, w)
 	case t.calls > maxCalls:
@@ -56,6 +58,9 @@ func (m *Model) next(ctx context.Context, t *turn) (step, error) {
 		return m.look(ctx, t, chosenOwn(w, t), w)
 	}
 	if len(t.own) > 0 && len(own) == 0 && !w.points() {
+		if t.offered[readDocument] {
+			return t.read(t.own[0].id), nil
+		}
 		return say(t.notPictures()), nil
 	}
 	if !w.pictures {
@@ -73,6 +78,9 @@ func (m *Model) next(ctx context.Context, t *turn) (step, error) {
 	ids, why := t.choose(w)
 	if why != "" {
 		return say(why + "\n\n" + t.list()), nil
+	}
+	if id, ok := t.readable(ids); ok {
+		return t.read(id), nil
 	}
 	return m.look(ctx, t, ids, w)
 }
@@ -242,6 +250,9 @@ func (t *turn) choose(w wish) (ids []string, why string) {
 		}
 	}
 	for _, d := range chosen {
+		if _, ok := t.readable([]string{d.ID}); ok && len(chosen) == 1 {
+			return []string{d.ID}, ""
+		}
 		if !d.Viewable {
 			note := d.Note
 			if note == "" {

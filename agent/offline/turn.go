@@ -39,6 +39,7 @@ type turn struct {
 	listing  listing
 	failed   string            // what a tool answered instead of a result
 	viewed   *viewing          // what view_images answered to this request
+	text     *text             // what read_document did
 	calls    int               // tool calls since the request
 	offered  map[string]bool   // tools
 	shown    map[string]int    // attachment ID -> index in pictures
@@ -145,7 +146,7 @@ func (t *turn) hear(text string) {
 	said := strings.TrimSpace(marker.ReplaceAllString(text, ""))
 	if said != "" || t.request == "" {
 		t.request = said
-		t.viewed, t.failed, t.calls = nil, "", 0
+		t.viewed, t.text, t.failed, t.calls = nil, nil, "", 0
 	}
 }
 
@@ -187,6 +188,8 @@ func (t *turn) learn(c agent.ToolCall, answer string) {
 		}
 		t.listing.started, t.listing.complete = true, page.Next == 0
 		t.listing.next, t.listing.total = page.Next, page.Total
+	case readDocument:
+		t.learnText(c, answer)
 	case viewImages:
 		t.view(c, answer)
 	}

@@ -191,6 +191,8 @@ func Guidance(a chat.Attachment) string {
 		return a.StateReason
 	case a.State != chat.FileAvailable:
 		return "its state is " + string(a.State)
+	case a.StateReason != "" && a.SniffedType != "" && !strings.HasPrefix(t, "image/"):
+		return a.StateReason + " If it is a document, read_document reads it."
 	case a.StateReason != "":
 		return a.StateReason
 	case Viewable(a):

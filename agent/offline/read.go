@@ -60,7 +60,7 @@ func (t *turn) readable(ids []string) (string, bool) {
 func (t *turn) quote() string {
 	d := t.text
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s is a document (%s), %d %ss. I have no language model to understand it; it says:\n", t.name(d.ID), d.Kind, d.Total, d.Unit)
+	fmt.Fprintf(&b, "%s is a document (%s), %s. I have no language model to understand it; it says:\n", t.name(d.ID), d.Kind, counted(d.Total, d.Unit))
 	said := strings.TrimSpace(d.Text)
 	if len(said) > quoteBytes {
 		said = strings.ToValidUTF8(said[:quoteBytes], "") + " [...]"
@@ -76,4 +76,11 @@ func (t *turn) quote() string {
 		fmt.Fprintf(&b, " Pages without text: %s; they can be looked at as pictures.", strings.Trim(fmt.Sprint(d.Pages), "[]"))
 	}
 	return b.String()
+}
+
+func counted(n int, unit string) string {
+	if n == 1 {
+		return "1 " + unit
+	}
+	return fmt.Sprintf("%d %ss", n, unit)
 }

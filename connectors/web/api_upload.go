@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"path"
+	"strings"
 	"time"
 
 	"sightline/attachments/visual"
@@ -76,11 +78,11 @@ func (p *Place) tooLarge(f visual.Format) string {
 
 // examine sniffs the file, applies the limit of its kind and reads a
 // picture's header. One that can't be shown is kept, with the reason.
-func (p *Place) examine(u *upload, path string) error {
+func (p *Place) examine(u *upload, file string) error {
 	if u.Size == 0 {
 		return &refusal{http.StatusBadRequest, "The file is empty."}
 	}
-	b, err := os.ReadFile(path) // bounded by receive
+	b, err := os.ReadFile(file) // bounded by receive
 	if err != nil {
 		return fmt.Errorf("web: read upload: %w", err)
 	}
@@ -93,8 +95,13 @@ func (p *Place) examine(u *upload, path string) error {
 	if u.Size > limit {
 		return &refusal{http.StatusRequestEntityTooLarge, p.tooLarge(f)}
 	}
-	if f == visual.PDF || f == visual.Text { // documents: nobody expects a picture
+	switch ext := strings.ToLower(path.Ext(u.Name)); f {
+	case visual.PDF, visual.Text, visual.ZIP: // documents (office files are archives): nobody expects a picture
 		return nil
+	case visual.HTML:
+		if ext == ".html" || ext == ".htm" {
+			return nil
+		}
 	}
 	h, err := visual.ReadHeader(b, p.limits)
 	u.Width, u.Height = h.Upright()

@@ -186,6 +186,9 @@ func (b *Bot) callback(ctx context.Context, i interaction, body any) error {
 func (b *Bot) run(ctx context.Context, i interaction, name string, args []string, by user) string {
 	const failed = "That did not work; the log of the agent says why."
 	s, err := b.shapeOf(ctx, i.ChannelID)
+	if hasStatus(err, 403, 404) { // an app that somebody installed for themselves is asked anywhere
+		return "The agent does not take part in this conversation, so it holds nothing of it, and who reads here can't be known."
+	}
 	if err != nil {
 		b.log.Warn("a command failed", "command", name, "error", err)
 		return failed

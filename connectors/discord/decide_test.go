@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -258,9 +259,10 @@ func TestAnswersOnTheirWayAreDropped(t *testing.T) {
 func TestDoubtRefuses(t *testing.T) {
 	w := newWorld(t)
 	dm := w.AddDM(w.alice)
-	var broken func(*http.Request) bool
+	var now atomic.Pointer[func(*http.Request) bool] // what is asked ahead may still be under way
+	breaks := func(f func(*http.Request) bool) { now.Store(&f) }
 	w.Intercept = func(rw http.ResponseWriter, r *http.Request) bool {
-		if broken == nil || !broken(r) {
+		if f := now.Load(); f == nil || !(*f)(r) {
 			return false
 		}
 		rw.WriteHeader(500)
@@ -268,15 +270,15 @@ func TestDoubtRefuses(t *testing.T) {
 	}
 	w.run()
 	src, direct := w.said(w.channel), w.said(dm)
-	broken = func(r *http.Request) bool { return strings.Contains(r.URL.Path, "/guilds/") }
+	breaks(func(r *http.Request) bool { return strings.Contains(r.URL.Path, "/guilds/") })
 	if d, err := w.ask(src, src.Place, "x"); err == nil || d.Allowed() {
 		t.Errorf("no roles: %+v, %v", d, err)
 	}
-	broken = func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/channels/"+dm) }
+	breaks(func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/channels/"+dm) })
 	if d, err := w.ask(direct, direct.Place, "x"); err == nil || d.Allowed() {
 		t.Errorf("no channel: %+v, %v", d, err)
 	}
-	broken = nil
+	breaks(func(*http.Request) bool { return false })
 	w.expect("again", src, src.Place, "S1")
 	// Roles that leave @everyone out are no roles.
 	if _, err := historyIsUniversal(guild{ID: "1", Roles: []role{{ID: "2"}}}, nil); err == nil {

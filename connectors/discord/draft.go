@@ -100,7 +100,7 @@ func (b *Bot) write(ctx context.Context, channelID string, r chat.Reply, text st
 
 // drafted is the draft's message, looked for where its identifier was lost:
 // the bot's own that answers the same message, or has the words that the draft
-// began with.
+// began with. A file that the turn posted answers it too, and is none.
 func (b *Bot) drafted(ctx context.Context, channelID string, r chat.Reply) (id string, err error) {
 	if r.Draft == nil || r.Draft.NativeID != "" || !answers(r) {
 		if r.Draft != nil {
@@ -111,6 +111,9 @@ func (b *Bot) drafted(ctx context.Context, channelID string, r chat.Reply) (id s
 	trigger := r.ReplyTo.NativeID
 	first := piece{text: split(r.Draft.First, contentLimit)[0]}
 	err = b.own(ctx, channelID, trigger, func(m message) bool {
+		if len(m.Attachments) > 0 {
+			return false
+		}
 		if ref := m.MessageReference; ref != nil && ref.MessageID == trigger || ref == nil && first.is(m) {
 			id = m.ID
 		}

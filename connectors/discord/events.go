@@ -3,6 +3,7 @@ package discord
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"sightline/connectors/chat"
 )
@@ -128,12 +129,24 @@ func (b *Bot) deliver(ctx context.Context, kind chat.EventKind, s shape, m messa
 		return err
 	}
 	e.Silent = how != answer
+	if how == answer && kind == chat.MessagePosted && isStop(e) {
+		if err := b.c.Sink.Stop(ctx, e.Place.Conversation()); err != nil {
+			return fmt.Errorf("stop: %w", err)
+		}
+		b.seen.add(key)
+		return nil
+	}
 	if err := b.c.Sink.Deliver(ctx, e); err != nil {
 		return fmt.Errorf("deliver message: %w", err)
 	}
 	b.seen.add(key)
 	b.seen.add("any/" + m.ChannelID + "/" + m.ID)
 	return nil
+}
+
+// isStop: an owner's one word ends the running turn of its conversation.
+func isStop(e chat.Event) bool {
+	return e.Message.Author.Role == chat.Owner && len(e.Files) == 0 && strings.EqualFold(strings.TrimSpace(e.Message.Text), "stop")
 }
 
 func (b *Bot) event(ctx context.Context, kind chat.EventKind, s shape, m message, self user) (chat.Event, error) {

@@ -350,3 +350,25 @@ func TestOversizeIsListed(t *testing.T) {
 		t.Errorf("%+v", e.Files)
 	}
 }
+
+// An owner's one word ends the running turn; it is no question. A guest's is.
+func TestOwnersWordStops(t *testing.T) {
+	w := newWorld(t).run()
+	for _, text := range []string{"stop", " STOP "} {
+		w.Post(w.channel, w.Owner, draft{Text: w.at() + text})
+		conv := chat.NewPlace(agent, Platform, w.guild, w.channel, "", chat.Channel).Conversation()
+		w.until("the stop", func() bool { return w.sink.stopped(conv) == 1 })
+	}
+	w.Post(w.channel, w.Owner, draft{Text: w.at() + "stop it"})
+	if e := w.next(); e.Message.Text != "stop it" || e.Silent {
+		t.Errorf("an owner's words: %+v", e)
+	}
+	w.Post(w.channel, w.Owner, draft{Text: w.at() + "stop", Files: []fakediscord.File{png("a.png")}})
+	if e := w.next(); len(e.Files) != 1 {
+		t.Errorf("with a picture: %+v", e)
+	}
+	w.Post(w.channel, w.alice, draft{Text: w.at() + "stop"})
+	if e := w.next(); e.Message.Text != "stop" {
+		t.Errorf("a guest's: %+v", e)
+	}
+}

@@ -43,6 +43,7 @@ const agent chat.AgentID = "main"
 
 // sink is a store that believes what it is told.
 type sink struct {
+	stops  []chat.ConversationID
 	mu     sync.Mutex
 	events []chat.Event
 	rows   map[chat.MessageID]chat.Message
@@ -68,7 +69,27 @@ func (s *sink) Deliver(_ context.Context, e chat.Event) error {
 	return nil
 }
 
-func (s *sink) Stop(context.Context, chat.ConversationID) error { return nil }
+func (s *sink) Stop(_ context.Context, c chat.ConversationID) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stops = append(s.stops, c)
+	return nil
+}
+
+// stopped counts the stops of a conversation since it was last asked for one.
+func (s *sink) stopped(c chat.ConversationID) (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, o := range s.stops {
+		if o == c {
+			n++
+		}
+	}
+	if n > 0 {
+		s.stops = nil
+	}
+	return n
+}
 
 func (s *sink) Message(_ context.Context, p chat.PlaceID, id chat.MessageID) (chat.Message, error) {
 	s.mu.Lock()

@@ -25,7 +25,7 @@ func TestRunAgain(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 	w.Post(thread, w.alice, draft{Text: "not for the agent"})
-	w.nothing(w.channel)
+	w.nothing(thread)
 }
 
 // A process that has no connection decides, reads and posts; what the one with

@@ -192,7 +192,7 @@ func (s *seen) missed() {
 }
 
 // hears counts the connections that bring events. Without one they go to
-// another process, or to nobody.
+// another process, or to nobody. Whoever connects says missed as well.
 func (s *seen) hears(yes bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -200,9 +200,6 @@ func (s *seen) hears(yes bool) {
 		s.hearing++
 	} else {
 		s.hearing--
-	}
-	if !yes && s.hearing == 0 || yes && s.hearing == 1 {
-		s.generation++
 	}
 }
 

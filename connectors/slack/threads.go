@@ -22,7 +22,8 @@ const (
 type threadState struct {
 	known     bool // whether the agent takes part has been looked up
 	part      bool
-	inventory bool // earlier replies were delivered
+	from      string // when it first did; empty: not looked up
+	inventory bool   // earlier replies were delivered
 	last      string
 	bots      int // answered bot messages since a person last spoke
 }
@@ -153,23 +154,30 @@ func (b *Bot) pages(ctx context.Context, method string, in url.Values, oldest st
 }
 
 // takesPart: the agent has spoken in the thread or was called there, before
-// the given ts. It is asked of Slack once per thread.
+// the given ts. It is asked of Slack once per thread. What was said before that
+// is read again after a gap, and was not said to the agent.
 func (b *Bot) takesPart(ctx context.Context, self identity, channel, thread, before string) (bool, error) {
-	if s := b.threads.get(channel, thread); s.known {
-		return s.part, nil
+	known := b.threads.get(channel, thread)
+	if known.known && (!known.part || known.from != "") {
+		return known.part && known.from < before, nil
 	}
 	list, err := b.replies(ctx, channel, thread, "", false)
 	switch codeOf(err) {
 	case "thread_not_found", "missing_scope", "channel_not_found", "not_in_channel":
 		b.log.Warn("a thread can't be read, so it is left alone", "channel", channel, "error", err)
-		return false, nil
+		return known.part, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	part := slices.ContainsFunc(list, func(m message) bool { return m.TS < before && (self.wrote(&m) || self.called(&m)) })
-	b.threads.update(channel, thread, func(s *threadState) { s.known, s.part = true, s.part || part })
-	return part, nil
+	from := ""
+	if n := slices.IndexFunc(list, func(m message) bool { return self.wrote(&m) || self.called(&m) }); n >= 0 {
+		from = list[n].TS
+	}
+	part := from != "" && from < before
+	b.threads.update(channel, thread, func(s *threadState) { s.known, s.part, s.from = true, s.part || part, from })
+	// The one call may not be in the history yet, or beyond what is read.
+	return part || known.part && from == "", nil
 }
 
 // takeInventory delivers, silently, the files of what was said in a thread

@@ -75,7 +75,7 @@ func (h *held) exec(ctx context.Context, command string, timeout time.Duration, 
 	if err != nil {
 		return Result{}, h.full(err)
 	}
-	used, n, err := h.files.usage(10 * limits.Entries)
+	used, n, err := h.files.usage(most(limits))
 	if err != nil {
 		return Result{}, h.full(err)
 	}
@@ -177,15 +177,19 @@ func (v *verdict) what() Ended {
 // shape is a snapshot with room for more than a workspace may have, so that a command can make room in a full one. What is
 // nested too deep to be looked at goes.
 func (h *held) shape(l Limits) (map[string]entry, error) {
-	most := 10 * l.Entries
-	list, err := h.files.snapshot(most)
+	n := most(l)
+	list, err := h.files.snapshot(n)
 	if errors.Is(err, errTooDeep) {
-		if err = h.files.prune(most); err == nil {
-			list, err = h.files.snapshot(most)
+		if err = h.files.prune(n); err == nil {
+			list, err = h.files.snapshot(n)
 		}
 	}
 	return list, err
 }
+
+// most is how many entries are looked at: what a command can make between two looks of the watch, however few it may
+// have. With more than that a workspace could not even be cleaned up.
+func most(l Limits) int { return max(10*l.Entries, 200_000) }
 
 type quota struct {
 	bytes   int64

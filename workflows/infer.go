@@ -78,7 +78,7 @@ func (a *Activities) infer(ctx context.Context, in InferInput) (InferResult, err
 	draft := a.drafting(ctx, l, replier)
 	defer draft.end()
 
-	resp, shown, err := l.agent.Inference.Infer(ctx, b, a.auditor(in), func(text string) {
+	resp, shown, err := a.fitting(ctx, l, b, in, func(text string) {
 		progress("", text)
 		draft.show(text)
 	})
@@ -104,6 +104,25 @@ func (a *Activities) infer(ctx context.Context, in InferInput) (InferResult, err
 	r, err := inferred(s)
 	r.Compact = l.compact
 	return r, err
+}
+
+// fitting asks, and asks again with half of the past where the model says that
+// the request is too long: how many tokens it takes only the model knows. What
+// is left out is said in the request.
+func (a *Activities) fitting(ctx context.Context, l *loaded, b agent.Brief, in InferInput, draft func(string)) (agent.ModelResponse, []chat.Selected, error) {
+	for {
+		resp, shown, err := l.agent.Inference.Infer(ctx, b, a.auditor(in), draft)
+		var me *agent.ModelError
+		if !errors.As(err, &me) || me.Kind != agent.ErrTooLong || len(b.History) == 0 && b.Summary == "" {
+			return resp, shown, err
+		}
+		left := len(b.History) / 2
+		b.Older += len(b.History) - left
+		b.History = b.History[len(b.History)-left:]
+		if left == 0 {
+			b.Older, b.Summary, b.Summed = b.Older+b.Summed, "", 0
+		}
+	}
 }
 
 // postAtOnce spares an answer its own activity. A failure is not this

@@ -3,7 +3,10 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -11,81 +14,194 @@ import (
 
 	"sightline/tests/fakediscord"
 	"sightline/tests/fakemodel"
+	"sightline/tests/fakeslack"
 )
 
-// BenchmarkLoad: 200 conversations at once on one process, each with a
-// picture of about 1 MiB, a model that takes no time. Nothing may be lost or
-// doubled; how fast and how large is reported.
-func BenchmarkLoad(b *testing.B) {
-	const conversations = 200
-	_, env := fake(b, func(r fakemodel.Request) fakemodel.Reply {
-		if len(r.Pictures) != 1 {
-			return fakemodel.Reply{Text: fmt.Sprintf("%d pictures", len(r.Pictures))}
-		}
-		return fakemodel.Reply{Text: "seen " + attachmentLine(r)}
-	})
+// crowd is many conversations of one platform at once. say posts with a
+// picture; said are the agent's words in a conversation.
+type crowd struct {
+	env    []string
+	say    func(conv int, text string, f file)
+	said   func(conv int) []string
+	faults func() []string
+}
+
+func discordCrowd(b *testing.B, n int) crowd {
 	s := fakediscord.New(b)
 	ann := s.AddUser("ann")
 	guild := s.AddGuild(ann)
 	var channels []string
-	for range conversations {
+	for range n {
 		channels = append(channels, s.AddChannel(guild))
 	}
-	p := start(b, home(b), append(env, "DISCORD_TOKEN="+s.Token, "DISCORD_API_URL="+s.URL, "SIGHTLINE_LOG_LEVEL=warn")...)
-	var pictures [][]byte
-	for i := range 4 {
-		pic, _ := noise(b, 600, 580, uint32(i+1)) // 1 MiB
-		pictures = append(pictures, pic)
-	}
-	round := 0
-	for b.Loop() {
-		round++
-		began := time.Now()
-		for i, c := range channels {
-			s.Post(c, ann, fakediscord.Draft{
-				Text:  fmt.Sprintf("<@%s> round %d", s.Bot.ID, round),
-				Files: []fakediscord.File{{Name: fmt.Sprintf("r%d-%d.png", round, i), Type: "image/png", Data: pictures[i%len(pictures)]}},
-			})
-		}
-		wait(b, "every answer", func() bool {
-			n := 0
-			for _, c := range channels {
-				n += len(s.Said(c))
+	return crowd{
+		env: []string{"DISCORD_TOKEN=" + s.Token, "DISCORD_API_URL=" + s.URL},
+		say: func(conv int, text string, f file) {
+			s.Post(channels[conv], ann, fakediscord.Draft{Text: "<@" + s.Bot.ID + "> " + text,
+				Files: []fakediscord.File{{Name: f.name, Type: "image/png", Data: f.data}}})
+		},
+		said: func(conv int) (out []string) {
+			for _, m := range s.Said(channels[conv]) {
+				out = append(out, m.Content)
 			}
-			return n >= round*conversations
-		})
-		b.ReportMetric(conversations/time.Since(began).Seconds(), "messages/s")
+			return out
+		},
+		faults: s.Violations,
 	}
-	time.Sleep(2 * time.Second) // what is doubled would come now
-	for i, c := range channels {
-		said := s.Said(c)
-		if len(said) != round {
-			b.Errorf("channel %d: %d answers to %d messages", i, len(said), round)
-		}
-		for n, m := range said {
-			if want := fmt.Sprintf("seen r%d-%d.png", n+1, i); m.Content != want {
-				b.Errorf("channel %d was answered %q, want %q", i, m.Content, want)
-			}
-		}
-	}
-	b.ReportMetric(resident(b, p, "VmHWM"), "peak-MB")
-	if v := s.Violations(); len(v) > 0 {
-		b.Errorf("the platform complains: %v", v[:1])
-	}
-	turns(b, p, conversations*round)
 }
 
-// attachmentLine is the file name in the newest marker.
-func attachmentLine(r fakemodel.Request) string {
-	_, rest, _ := strings.Cut(r.Last("user"), "[Image #1: ")
-	name, _, _ := strings.Cut(rest, " (")
-	if name == "" {
-		for i := len(r.Messages) - 1; i >= 0 && name == ""; i-- {
-			_, rest, _ := strings.Cut(r.Messages[i].Text, "[Image #1: ")
-			name, _, _ = strings.Cut(rest, " (")
+func slackCrowd(b *testing.B, n int) crowd {
+	s, err := fakeslack.Start()
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(s.Close)
+	for i := range n {
+		u := fmt.Sprint("U", i)
+		s.AddUser(fakeslack.User{ID: u, Team: fakeslack.Team, Name: u})
+		s.AddChannel(fakeslack.Channel{ID: fmt.Sprint("D", i), IsIM: true, User: u, Members: []string{u, fakeslack.BotUser}})
+	}
+	return crowd{
+		env: []string{"SLACK_BOT_TOKEN=" + fakeslack.BotToken, "SLACK_APP_TOKEN=" + fakeslack.AppToken, "SLACK_API_URL=" + s.URL()},
+		say: func(conv int, text string, f file) {
+			if _, err := s.Post(fakeslack.Message{Channel: fmt.Sprint("D", conv), User: fmt.Sprint("U", conv), Text: text,
+				Files: []fakeslack.File{s.Upload(f.name, "image/png", f.data)}}); err != nil {
+				b.Error(err)
+			}
+		},
+		said: func(conv int) (out []string) {
+			for _, m := range s.Messages(fmt.Sprint("D", conv), "") {
+				if m.User == fakeslack.BotUser || m.BotID == fakeslack.BotID {
+					out = append(out, m.Text)
+				}
+			}
+			return out
+		},
+		faults: func() []string { return nil },
+	}
+}
+
+var loadTag = regexp.MustCompile(`#\d+\.\d+`)
+
+// clock keeps when each message was posted and when the model heard of it.
+type stopwatch struct {
+	mu            sync.Mutex
+	posted, heard map[string]time.Time
+}
+
+func (s *stopwatch) answer(r fakemodel.Request) fakemodel.Reply {
+	tag := ""
+	for i := len(r.Messages) - 1; i >= 0 && tag == ""; i-- {
+		if r.Messages[i].Role == "user" { // the last one has the picture's label
+			tag = loadTag.FindString(r.Messages[i].Text)
 		}
 	}
-	return name
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, ok := s.heard[tag]; !ok {
+		s.heard[tag] = time.Now()
+	}
+	return fakemodel.Reply{Text: fmt.Sprintf("seen %s, %d pictures", tag, len(r.Pictures))}
+}
+
+func (s *stopwatch) post(tag string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.posted[tag] = time.Now()
+}
+
+// waits are the times from event to first request, sorted.
+func (s *stopwatch) waits(pick func(tag string) bool) (out []time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for tag, at := range s.posted {
+		if h, ok := s.heard[tag]; ok && pick(tag) {
+			out = append(out, h.Sub(at))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// BenchmarkLoad: 200 conversations on one process, pictures of 1 to 8 MiB, a
+// model that takes no time. Burst: everybody speaks at once. Paced: everybody
+// speaks in turn, at a rate that leaves room, which shows what company costs
+// the single message. Nothing may be lost or doubled.
+func BenchmarkLoad(b *testing.B) {
+	const conversations = 200
+	for name, make := range map[string]func(*testing.B, int) crowd{"discord": discordCrowd, "slack": slackCrowd} {
+		b.Run(name, func(b *testing.B) {
+			c := make(b, conversations)
+			w := &stopwatch{posted: map[string]time.Time{}, heard: map[string]time.Time{}}
+			m, env := fake(b, w.answer)
+			m.Light = true
+			p := start(b, home(b), append(append(env, c.env...), "SIGHTLINE_LOG_LEVEL=warn")...)
+			var pictures [][]byte
+			for i, side := range []int{590, 590, 590, 590, 590, 840, 1190, 1640} { // 1, 1, 1, 1, 1, 2, 4 and 8 MiB
+				pic, _ := noise(b, side, side, uint32(i+1))
+				pictures = append(pictures, pic)
+			}
+			want := map[int][]string{}
+			say := func(conv, round int) {
+				tag := fmt.Sprintf("#%d.%d", conv, round)
+				want[conv] = append(want[conv], fmt.Sprintf("seen %s, 1 pictures", tag))
+				pic := pictures[(conv*7+round)%len(pictures)]
+				w.post(tag)
+				c.say(conv, "look at this "+tag, file{fmt.Sprintf("p%d-%d.png", conv, round), pic})
+			}
+			all := func() {
+				wait(b, "every answer", func() bool {
+					for conv := range want {
+						if len(c.said(conv)) < len(want[conv]) {
+							return false
+						}
+					}
+					return true
+				})
+			}
+			// One conversation by itself: what a message takes with nobody else.
+			for round := range 20 {
+				say(0, 1000+round)
+				all()
+			}
+			alone := w.waits(func(string) bool { return true })
+			round := 0
+			for b.Loop() {
+				round++
+				began := time.Now()
+				for conv := range conversations {
+					say(conv, round)
+				}
+				all()
+				b.ReportMetric(conversations/time.Since(began).Seconds(), "messages/s")
+				// Paced at half of that, for as many messages.
+				every := 2 * time.Since(began) / conversations
+				round++
+				for conv := range conversations {
+					say(conv, round)
+					time.Sleep(every)
+				}
+				all()
+			}
+			paced := w.waits(func(tag string) bool { return len(tag) > 0 && tag[len(tag)-2:] == ".2" })
+			b.ReportMetric(float64(alone[len(alone)/2].Milliseconds()), "alone-ms")
+			b.ReportMetric(float64(paced[len(paced)/2])/float64(alone[len(alone)/2]), "paced/alone-p50")
+			b.ReportMetric(float64(paced[len(paced)*95/100])/float64(alone[len(alone)*95/100]), "paced/alone-p95")
+			time.Sleep(2 * time.Second) // what is doubled would come now
+			posts := 0
+			for conv, texts := range want {
+				posts += len(texts)
+				if said := c.said(conv); !slices.Equal(said, texts) {
+					b.Errorf("conversation %d was answered %q, want %q", conv, said, texts)
+				}
+			}
+			b.ReportMetric(resident(b, p, "VmHWM"), "peak-MB")
+			if v := c.faults(); len(v) > 0 {
+				b.Errorf("the platform complains: %v", v[:1])
+			}
+			turns(b, p, posts)
+		})
+	}
 }
 
 func turns(b *testing.B, p *process, want int) {
@@ -101,4 +217,15 @@ func turns(b *testing.B, p *process, want int) {
 	if answered != want || posts != want {
 		b.Errorf("%d turns and %d posts, want %d", answered, posts, want)
 	}
+}
+
+// attachmentLine is the file name in the newest marker.
+func attachmentLine(r fakemodel.Request) string {
+	for i := len(r.Messages) - 1; i >= 0; i-- {
+		if _, rest, ok := strings.Cut(r.Messages[i].Text, "[Image #1: "); ok {
+			name, _, _ := strings.Cut(rest, " (")
+			return name
+		}
+	}
+	return ""
 }

@@ -5,6 +5,11 @@
 //	config ─▶ home held, web address bound ─▶ Postgres, Temporal (at once)
 //	       ─▶ rows migrated ─▶ model ─▶ worker ─▶ web place ─▶ ready
 //
+// Several processes share this over one Postgres and one Temporal, by roles.
+// Each has a state directory of its own. A bot's connection is held under a
+// lease, by one process with the connectors' role; the others stand by.
+// Whatever two hear at once is recorded and answered once.
+//
 // Inspect tells what became of a conversation, a turn or an attachment, from
 // the rows alone; the console in the page tells the same. Search attributes,
 // metrics, traces and the encryption of Temporal's payloads are joined here.

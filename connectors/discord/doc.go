@@ -31,6 +31,10 @@
 // 30 seconds old, and dropped by every event that may change them. Missing
 // and forbidden files look the same. No error quotes a URL.
 //
+// The gateway may be another process's: a Bot that does not Run decides, reads
+// and posts by the store and by what it asks Discord. Run may end and begin
+// again.
+//
 // On failure nothing is acknowledged: a lookup or a sink that fails is asked
 // again, a download returns attachments.ErrGone, ErrDenied or ErrUnreachable,
 // a post may be repeated with its key and is posted once. So may a draft, the

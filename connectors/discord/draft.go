@@ -99,8 +99,8 @@ func (b *Bot) write(ctx context.Context, channelID string, r chat.Reply, text st
 }
 
 // drafted is the draft's message, looked for where its identifier was lost:
-// the bot's own that answers the same message, or has the words that the draft
-// began with. A file that the turn posted answers it too, and is none.
+// the bot's own that has the words that the draft began with, or the last that
+// answers the same message. What a tool of the turn posted answers it too.
 func (b *Bot) drafted(ctx context.Context, channelID string, r chat.Reply) (id string, err error) {
 	if r.Draft == nil || r.Draft.NativeID != "" || !answers(r) {
 		if r.Draft != nil {
@@ -111,13 +111,15 @@ func (b *Bot) drafted(ctx context.Context, channelID string, r chat.Reply) (id s
 	trigger := r.ReplyTo.NativeID
 	first := piece{text: split(r.Draft.First, contentLimit)[0]}
 	err = b.own(ctx, channelID, trigger, func(m message) bool {
-		if len(m.Attachments) > 0 {
+		ref := m.MessageReference
+		if len(m.Attachments) > 0 || ref != nil && ref.MessageID != trigger {
 			return false
 		}
-		if ref := m.MessageReference; ref != nil && ref.MessageID == trigger || ref == nil && first.is(m) {
+		same := first.is(m)
+		if same || ref != nil {
 			id = m.ID
 		}
-		return id != ""
+		return same
 	})
 	return id, err
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"sync"
+	"time"
 
 	"sightline/connectors/chat"
 )
@@ -63,6 +64,32 @@ type readers struct {
 	mu      sync.Mutex
 	users   map[string]remembered[userInfo]
 	members map[[2]string]remembered[bool]
+	there   map[chat.MessageID]reading
+}
+
+// reading is when a message was read and there.
+type reading struct {
+	at         time.Time
+	generation int
+}
+
+// read reports whether a message was there not longer ago than facts live, and
+// nothing was missed since. Whoever asks has asked the store first, which knows
+// of deletions.
+func (r *readers) read(id chat.MessageID, now reading) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	was, ok := r.there[id]
+	return ok && was.generation == now.generation && now.at.Sub(was.at) < factsAge
+}
+
+func (r *readers) note(id chat.MessageID, now reading) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.there == nil || len(r.there) >= maxReaders {
+		r.there = map[chat.MessageID]reading{}
+	}
+	r.there[id] = now
 }
 
 // remembered is an answer and when its question was asked, by the clock and by

@@ -90,6 +90,7 @@ func (b *Bot) Decide(ctx context.Context, q attachments.Question) (attachments.D
 
 // lives: the message was delivered in that very place, and is there now.
 func (b *Bot) lives(ctx context.Context, p chat.Place, id chat.MessageID) (bool, error) {
+	now := reading{b.c.Now(), b.seen.now()} // before the questions
 	r, ok := b.seen.byID(id)
 	var native string
 	switch {
@@ -106,7 +107,9 @@ func (b *Bot) lives(ctx context.Context, p chat.Place, id chat.MessageID) (bool,
 		native = r.ts
 	case b.c.Messages == nil:
 		return false, nil
-	default:
+	}
+	if b.c.Messages != nil {
+		// Another process may have been told that it is deleted.
 		m, err := b.c.Messages.Message(ctx, p.ID, id)
 		if errors.Is(err, chat.ErrNotFound) {
 			return false, nil
@@ -118,8 +121,10 @@ func (b *Bot) lives(ctx context.Context, p chat.Place, id chat.MessageID) (bool,
 			return false, nil
 		}
 		native = m.NativeID
+		if b.readers.read(id, now) {
+			return true, nil
+		}
 	}
-	asked := b.c.Now()
 	m, err := b.read(ctx, p.Channel, native, p.Thread)
 	if err != nil {
 		return false, fmt.Errorf("slack: the source message could not be read: %w", err)
@@ -128,9 +133,10 @@ func (b *Bot) lives(ctx context.Context, p chat.Place, id chat.MessageID) (bool,
 		return false, nil
 	}
 	if ok {
-		r.live = asked
+		r.live = now.at
 		b.seen.keep(r)
 	}
+	b.readers.note(id, now)
 	return true, nil
 }
 

@@ -40,6 +40,10 @@
 // download from a host that is not Slack's. Names, ID prefixes, stored URLs
 // and declared types decide nothing. The token goes to no other host.
 //
+// Events may be another process's: a Bot that does not Run decides, reads and
+// posts by the store and by what it asks Slack, never by what it remembers of
+// events. Run may end and begin again; what was missed is then read.
+//
 // On failure: errors for people name no URL; a wrong token ends Run with an
 // AuthError that says which one; missing scopes are logged at start; events
 // that can't be read are acknowledged, logged, and make what is known of

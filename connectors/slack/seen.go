@@ -191,6 +191,12 @@ func (s *seen) missed() {
 	s.generation++
 }
 
+func (s *seen) now() (generation int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.generation
+}
+
 // hears counts the connections that bring events. Without one they go to
 // another process, or to nobody. Whoever connects says missed as well.
 func (s *seen) hears(yes bool) {

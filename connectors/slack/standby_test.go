@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"sightline/connectors/chat"
 	"sightline/tests/fakeslack"
 )
 
@@ -105,6 +106,18 @@ func TestRunWaitsForTheStore(t *testing.T) {
 	}
 }
 
+// rowThat is a row that may be deleted.
+type rowThat struct {
+	rowOf
+	deleted bool
+}
+
+func (r *rowThat) Message(ctx context.Context, p chat.PlaceID, id chat.MessageID) (chat.Message, error) {
+	m, err := r.rowOf.Message(ctx, p, id)
+	m.Deleted = r.deleted
+	return m, err
+}
+
 // A process that takes no events at all decides, reads and posts: it learns
 // from the store, and from Slack, what the process that takes them was told.
 func TestWithoutRunning(t *testing.T) {
@@ -114,13 +127,24 @@ func TestWithoutRunning(t *testing.T) {
 	s.post(fakeslack.Message{Channel: "C1", User: "U1", Text: mention("look"), Files: []fakeslack.File{s.fake.Upload("x.png", "image/png", []byte("png"))}})
 	e := s.event()
 	clock = time.Now()
+	row := &rowThat{rowOf: rowOf{e: e}}
 	w := open(t, func(c *Config) {
-		c.APIURL, c.Aliases, c.Now, c.Messages = s.fake.URL(), k, func() time.Time { return clock }, rowOf{e: e}
+		c.APIURL, c.Aliases, c.Now, c.Messages = s.fake.URL(), k, func() time.Time { return clock }, row
 	})
 	w.fake = s.fake
 	if d, err := w.ask(e, e); err != nil || !d.Allowed() {
 		t.Fatalf("%+v, %v", d, err)
 	}
+	// The store is asked each time, Slack no more than half a minute is old.
+	reads := len(s.fake.Calls("conversations.history"))
+	if d, err := w.ask(e, e); err != nil || !d.Allowed() || len(s.fake.Calls("conversations.history")) != reads {
+		t.Errorf("%+v, %v", d, err)
+	}
+	row.deleted = true
+	if d, err := w.ask(e, e); err != nil || d.Allowed() {
+		t.Errorf("deleted, as the store says: %+v, %v", d, err)
+	}
+	row.deleted = false
 	if got, err := w.fetch(e); err != nil || got != "png" {
 		t.Errorf("%q, %v", got, err)
 	}

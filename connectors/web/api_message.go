@@ -162,7 +162,7 @@ func (p *Place) sendMessage(w http.ResponseWriter, r *http.Request, c caller, co
 		p.failed(w, r, err)
 		return
 	}
-	p.hub.changed(conv.ID, "")
+	p.changed(r.Context(), conv.ID, "")
 	if !p.settled(w, r, conv.ID, "Your message is saved, but the agent can't be reached just now. It will be delivered as soon as it can.") {
 		return
 	}
@@ -239,7 +239,7 @@ func (p *Place) deleteMessage(w http.ResponseWriter, r *http.Request, c caller, 
 		p.failed(w, r, err)
 		return
 	}
-	p.hub.changed(conv.ID, "")
+	p.changed(ctx, conv.ID, "")
 	for _, f := range files {
 		if err := p.files.remove(f); err != nil { // Sweep finds it again
 			p.c.Log.Warn("removing a deleted file failed", "upload", f, "error", err)

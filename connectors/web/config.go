@@ -86,6 +86,8 @@ type Place struct {
 	links    *links
 	sessions sessions
 	token    string // of the API, for whoever can read Home
+	self     string // names this process to the others
+	teller   teller
 	person   chat.Actor
 	limits   visual.Limits
 	ready    chan struct{}
@@ -125,7 +127,7 @@ func New(c Config) (*Place, error) {
 	}
 	p := &Place{
 		c: c, db: store{pool: c.Pool, agent: c.Agent}, hub: newHub(), links: newLinks(c.Now),
-		token: randomSecret(), turns: map[string]chan struct{}{},
+		token: randomSecret(), self: randomSecret(), turns: map[string]chan struct{}{},
 		person: chat.Actor{Platform: Platform, Workspace: workspace, User: localUser, Name: personName(), Role: chat.Owner},
 		ready:  make(chan struct{}),
 		limits: visual.DefaultLimits(),

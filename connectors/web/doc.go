@@ -26,6 +26,10 @@
 // Missing and forbidden look the same. A file's declared type and name decide
 // nothing; bytes that are no raster picture are only ever downloads.
 //
+// Replies may be made in other processes, which need the folder of the files
+// and wake the page's listeners through Postgres; a wake that is lost is made
+// up for at the next heartbeat.
+//
 // On failure nothing is acknowledged: a person reads a sentence and may try
 // again with the same key, which posts once. A slow listener is dropped and
 // told to load again. Without its database the place answers 503.

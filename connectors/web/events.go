@@ -29,8 +29,8 @@ type progressJSON struct {
 //	view=page  messages come rendered too
 //	view=live  what is there already is left out
 //
-// The database is read again at every heartbeat as well: a reply that another
-// process posted arrives a little later, not never.
+// The database is read again at every heartbeat as well: a reply of another
+// process whose wake was lost arrives a little later, not never.
 func (p *Place) events(streams context.Context) func(http.ResponseWriter, *http.Request, caller, conversation) {
 	return func(w http.ResponseWriter, r *http.Request, c caller, conv conversation) {
 		ctx, cancel := context.WithCancel(r.Context())

@@ -118,13 +118,17 @@ func (p *Place) Post(ctx context.Context, r chat.Reply) (chat.Posted, error) {
 	if err != nil {
 		return chat.Posted{}, err
 	}
-	p.hub.changed(r.Place.Channel, r.Turn)
+	p.changed(ctx, r.Place.Channel, r.Turn)
 	return chat.Posted{NativeID: id}, nil
 }
 
 // Progress reaches whoever listens just now. It never blocks.
 func (p *Place) Progress(_ context.Context, pr chat.Progress) {
-	if p.ours(pr.Place) {
-		p.hub.progress(pr)
+	if !p.ours(pr.Place) {
+		return
+	}
+	p.hub.progress(pr)
+	if p.c.Listener == nil { // the page is another process's
+		p.teller.put(p, pr)
 	}
 }

@@ -63,6 +63,7 @@ func (p *Place) Serve(ctx context.Context) error {
 	retry, stopRetry := context.WithCancel(ctx)
 	defer stopRetry()
 	wg.Go(func() { p.keepDelivering(retry) })
+	wg.Go(func() { p.hear(retry) })
 
 	failed := make(chan error, 1)
 	wg.Go(func() { failed <- srv.Serve(p.c.Listener) })

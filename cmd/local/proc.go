@@ -1,6 +1,7 @@
 package local
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -160,6 +161,21 @@ func tail(path string, from int64) string {
 		lines = lines[len(lines)-6:]
 	}
 	return strings.Join(lines, " | ")
+}
+
+// logged reports whether a log has the words since a start, wherever: a stack
+// trace after them is longer than any tail.
+func logged(path string, from int64, words string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	if _, err := f.Seek(from, io.SeekStart); err != nil {
+		return false
+	}
+	b, _ := io.ReadAll(io.LimitReader(f, 4<<20)) // with what there is
+	return bytes.Contains(b, []byte(words))
 }
 
 // openLog opens a server's log for appending; a long one is kept once under another name. It answers the size too,

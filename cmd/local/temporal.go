@@ -78,7 +78,7 @@ func StartTemporal(ctx context.Context, c TemporalConfig) (_ *Temporal, err erro
 			return t, nil
 		}
 		// Between choosing a port and using it, somebody else may have taken it.
-		if try == 3 || !strings.Contains(err.Error(), "address already in use") {
+		if try == 3 || !logged(l.log, l.logFrom, "address already in use") && !strings.Contains(err.Error(), "address already in use") {
 			return nil, fmt.Errorf("start temporal: %w", err)
 		}
 		l.forgetPort()

@@ -25,6 +25,7 @@ func TestWhatAnAnswerDrawsOnChanges(t *testing.T) {
 		{"the audience widens around text", []site{d}, audienceWidensAroundText},
 		{"the audience widens around a list", []site{d}, audienceWidensAroundList},
 		{"the picture is deleted", []site{d, s}, pictureDeleted},
+		{"deleted before the next step", []site{d, s}, deletedBeforeNextStep},
 		{"the question is deleted", []site{d, s}, questionDeleted},
 		{"deleted between turns", []site{d, s}, deletedBetween},
 		{"the question is edited", []site{d, s}, questionEdited},
@@ -183,6 +184,29 @@ func pictureDeleted(d *drawing) {
 		d.Fatalf("%d requests", len(r))
 	}
 	d.without(r[2], "vermilion", p.file.name)
+}
+
+// What was said of it in the turn goes too, before the next inference.
+func deletedBeforeNextStep(d *drawing) {
+	at, p := d.drew()
+	u := d.asked(at, "what was it?", 1, func(utterance) { d.remove(p.u) }, look(p.id), func(r fakemodel.Request) fakemodel.Reply {
+		a := calls("list_documents", `{"limit":1}`)(r)
+		a.Text = "it seems to be " + secretOf
+		return a
+	}, says("made without it"))
+	d.ends(u, secretOf, "made without it")
+	r := d.requests()
+	if len(r) < 3 || len(r[1].Pictures) != 1 {
+		d.Fatalf("%d requests", len(r))
+	}
+	for _, r := range r[2:] {
+		d.without(r, "vermilion")
+		for _, m := range r.Messages {
+			if m.Role == "tool" && strings.Contains(m.Text, `"selected":[{`) {
+				d.Errorf("the tool still says %s", m.Text)
+			}
+		}
+	}
 }
 
 // (b) Whoever takes a question back wants no answer to it.

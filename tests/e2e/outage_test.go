@@ -118,10 +118,10 @@ func (g *gate) hold(word string) (open func()) {
 
 // answer lists once and answers then, so that a turn has more than one step.
 func (g *gate) answer(r fakemodel.Request) fakemodel.Reply {
-	q := r.Last("user")
+	q := outageQuestion(r)
 	a := calls("list_documents", `{}`)(r)
-	if r.Messages[len(r.Messages)-1].Role == "tool" {
-		a = fakemodel.Reply{Text: "answer to " + outageForm(q)}
+	if names, _ := since(r, "question "+q+"."); len(names) > 0 {
+		a = fakemodel.Reply{Text: "answer to " + q}
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -133,10 +133,15 @@ func (g *gate) answer(r fakemodel.Request) fakemodel.Reply {
 	return a
 }
 
-func outageForm(text string) string {
-	_, rest, _ := strings.Cut(text, "question ")
-	name, _, _ := strings.Cut(rest, ".")
-	return name
+// outageQuestion is the newest one.
+func outageQuestion(r fakemodel.Request) string {
+	for i := len(r.Messages) - 1; i >= 0; i-- {
+		if _, rest, ok := strings.Cut(r.Messages[i].Text, "question "); ok && r.Messages[i].Role == "user" {
+			name, _, _ := strings.Cut(rest, ".")
+			return name
+		}
+	}
+	return ""
 }
 
 // Postgres, and Temporal, go away and come back while a turn runs: it is
@@ -147,7 +152,7 @@ func TestStoresRestartMidTurn(t *testing.T) {
 	m, env := fake(t, g.answer)
 	env = append(append(env, postgres.env...), temporal.env...)
 	var places []crashPlace
-	for _, open := range []func(*testing.T) crashPlace{discordCrashes, slackCrashes} {
+	for _, open := range []func(*testing.T) crashPlace{discordCrashes, slackRetrying} {
 		pl := open(t)
 		places = append(places, pl)
 		env = append(env, pl.env...)
@@ -201,7 +206,7 @@ func TestStoresRestartMidTurn(t *testing.T) {
 
 func outageRequests(m *fakemodel.Server, name string) (out []fakemodel.Request) {
 	for _, r := range m.Requests() {
-		if outageForm(r.Last("user")) == name {
+		if outageQuestion(r) == name {
 			out = append(out, r)
 		}
 	}
@@ -286,9 +291,18 @@ func discordFailing(t *testing.T) (crashPlace, func(bool)) {
 	return pl, down.Store
 }
 
+// slackRetrying is Slack with the last of its three repetitions after all that
+// is away here is back, as its own (at once, after one minute, after five) is.
+func slackRetrying(t *testing.T) crashPlace {
+	return slackCrashesOn(t, func(s *fakeslack.Server) { s.RetryEvery(outage(t) * 2 / 3) })
+}
+
 func slackFailing(t *testing.T) (crashPlace, func(bool)) {
 	var server *fakeslack.Server
-	pl := slackCrashesOn(t, func(s *fakeslack.Server) { server = s })
+	pl := slackCrashesOn(t, func(s *fakeslack.Server) {
+		s.RetryEvery(outage(t) * 2 / 3)
+		server = s
+	})
 	return pl, func(yes bool) {
 		for _, method := range []string{"chat.postMessage", "chat.update", "chat.startStream", "conversations.info", "conversations.replies",
 			"conversations.history", "conversations.members", "users.info", "files.info", "auth.test"} {

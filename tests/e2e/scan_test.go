@@ -117,7 +117,8 @@ func incompressible(b []byte) []byte { return b[64 : len(b)-32] }
 func TestNothingDurableHoldsPixels(t *testing.T) {
 	m, env := fake(t, scripted)
 	dir := home(t)
-	p := start(t, dir, env...)
+	traces, ops := newOTLP(t), freePort(t)
+	p := start(t, dir, append(env, "SIGHTLINE_OPS_ADDR="+ops, "OTEL_EXPORTER_OTLP_ENDPOINT="+traces.URL, "OTEL_BSP_SCHEDULE_DELAY=100")...)
 	older, _ := noise(t, 1300, 1300, 21) // 5 MB
 	newer, _ := noise(t, 80, 50, 22)
 	half, _ := noise(t, 70, 40, 23)
@@ -145,7 +146,18 @@ func TestNothingDurableHoldsPixels(t *testing.T) {
 	histories(t, p, look)
 	rows(t, p, look)
 	look("stderr", []byte(p.stderr.String()))
-	p.Stop()
+	metrics := scrape(t, ops)
+	look("the metrics", []byte(metrics))
+	if n, _ := sample(metrics, "sightline_fetches_total"); n < 4 {
+		t.Errorf("the metrics count %v fetches: they are of something else", n)
+	}
+	p.Stop() // exports the last spans
+	for _, b := range traces.raw {
+		look("a span", b)
+	}
+	if len(traces.spans) < 20 {
+		t.Errorf("only %d spans", len(traces.spans))
+	}
 
 	// Everything on disk, the database's own files and write-ahead log too.
 	found := map[string]int{}

@@ -104,8 +104,8 @@ func TestStop(t *testing.T) {
 }
 
 // Deleted while the model thinks: the answer that draws on the picture is
-// withheld and the person told; deleted before it is asked about: refused,
-// with no byte fetched; and the model is told of neither's pixels.
+// discarded and made anew without it; deleted before it is asked about:
+// refused, with no byte fetched; and the model is told of neither's pixels.
 func TestDeletedSources(t *testing.T) {
 	m, env := fake(t, nil)
 	p := start(t, home(t), env...)
@@ -123,7 +123,7 @@ func TestDeletedSources(t *testing.T) {
 	release := make(chan struct{})
 	m.Answer(steps(calls("view_images", `{"ids":["`+id+`"]}`), func(fakemodel.Request) fakemodel.Reply {
 		return fakemodel.Reply{Text: "the secret again", Wait: release}
-	}))
+	}, says("made without it")))
 	_, sent := send(t, p.Client, "c", "what was it?")
 	wait(t, "the request", func() bool { return len(m.Requests()) == 3 })
 	if n := len(m.Requests()[2].Pictures); n != 1 {
@@ -134,8 +134,11 @@ func TestDeletedSources(t *testing.T) {
 	}
 	close(release)
 	a, err := p.Client.Wait(ctx, conv, sent, func(string) {})
-	if err != nil || a.State != "failed" || strings.Contains(a.Text+a.Reason, "secret") || !strings.Contains(a.Text+a.Reason, "withheld") {
+	if err != nil || a.State != "answered" || a.Text != "made without it" {
 		t.Errorf("%+v, %v", a, err)
+	}
+	if r := m.Requests(); len(r) != 4 || len(r[3].Pictures) != 0 || strings.Contains(string(r[3].Raw), "secret") {
+		t.Errorf("%d requests, the last %s", len(r), r[len(r)-1].Raw)
 	}
 
 	// Afterwards it is listed as deleted and never fetched.
@@ -222,40 +225,72 @@ func TestWriteHistories(t *testing.T) {
 	if dir == "" {
 		t.Skip("set " + historiesVar + " to a folder to write the histories that tests/replay keeps")
 	}
+	sandboxed(t)
 	m, env := fake(t, scripted)
-	p := start(t, home(t), env...)
+	p := start(t, openHome(t), append(env, "SIGHTLINE_WORKSPACES=on")...)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
 	pic, _ := noise(t, 50, 40, 41)
 	ask(t, p.Client, "tools", "q older", file{"older.png", pic})
 	ask(t, p.Client, "tools", "q tools", file{"newer.png", pic})
+	m.Answer(steps(calls("workspace_exec", `{"command":"echo once >> /workspace/log.txt"}`), calls("share_file", `{"path":"/workspace/log.txt"}`), says("shared")))
+	ask(t, p.Client, "tools", "run something and post it") // the file may be out before the answer
+	closed := func() {
+		t.Helper()
+		wait(t, "the end of the turn", func() bool {
+			return query(t, p, `SELECT count(*)::text FROM turn WHERE state = 'running'`) == "0"
+		})
+	}
+	closed()
 
 	m.Answer(func(fakemodel.Request) fakemodel.Reply { return fakemodel.Reply{Status: 401, Error: "no"} })
 	ask(t, p.Client, "failed", "fail")
 
-	release := make(chan struct{})
-	m.Answer(holding(release, says("both")))
-	conv, first := send(t, p.Client, "steered", "one")
-	n := len(m.Requests())
-	wait(t, "the request", func() bool { return len(m.Requests()) > n })
-	send(t, p.Client, "steered", "two")
-	time.Sleep(500 * time.Millisecond)
-	close(release)
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	if _, err := p.Client.Wait(ctx, conv, first, func(string) {}); err != nil {
+	// during asks something whose n-th request waits until the world changed.
+	during := func(conversation, text string, n int, change func(conv string, s web.Sent), replies ...func(fakemodel.Request) fakemodel.Reply) {
+		t.Helper()
+		release := make(chan struct{})
+		held := replies[n]
+		replies[n] = func(r fakemodel.Request) fakemodel.Reply {
+			a := held(r)
+			a.Wait = release
+			return a
+		}
+		m.Answer(steps(replies...))
+		before := len(m.Requests())
+		conv, sent := send(t, p.Client, conversation, text)
+		wait(t, "the request", func() bool { return len(m.Requests()) > before+n })
+		change(conv, sent)
+		close(release)
+		closed()
+	}
+	during("steered", "one", 0, func(string, web.Sent) {
+		send(t, p.Client, "steered", "two")
+		time.Sleep(500 * time.Millisecond)
+	}, calls("list_documents", `{}`), says("both"))
+	during("stopped", "wait", 0, func(conv string, _ web.Sent) {
+		if err := p.Client.Stop(ctx, conv); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Second)
+	}, says("late"))
+	during("taken back", "never mind", 0, func(conv string, s web.Sent) {
+		if err := p.Client.Delete(ctx, conv, s.Message); err != nil {
+			t.Fatal(err)
+		}
+	}, says("nobody asked"))
+	m.Answer(says("kept"))
+	conv, old := send(t, p.Client, "discarded", "keep this", file{"older.png", pic})
+	if _, err := p.Client.Wait(ctx, conv, old, func(string) {}); err != nil {
 		t.Fatal(err)
 	}
-
-	m.Answer(func(fakemodel.Request) fakemodel.Reply {
-		return fakemodel.Reply{Text: "late", Wait: make(chan struct{})}
-	})
-	n = len(m.Requests())
-	conv, first = send(t, p.Client, "stopped", "wait")
-	wait(t, "the request", func() bool { return len(m.Requests()) > n })
-	if err := p.Client.Stop(ctx, conv); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := p.Client.Wait(ctx, conv, first, func(string) {}); err != nil {
-		t.Fatal(err)
+	during("discarded", "what was it?", 1, func(string, web.Sent) {
+		if err := p.Client.Delete(ctx, conv, old.Message); err != nil {
+			t.Fatal(err)
+		}
+	}, views("older.png"), says("what it shows"), says("made without it"))
+	if n := query(t, p, `SELECT count(*)::text FROM discard`); n != "1" {
+		t.Fatalf("%s answers were discarded", n)
 	}
 	time.Sleep(2 * time.Second) // turns are closed after their answers are out
 

@@ -147,7 +147,7 @@ func (a *Authorizer) decide(ctx context.Context, r Request, id chat.AttachmentID
 		subject = ""
 	}
 	if d, err = a.visible(ctx, r, src, subject); err != nil {
-		return chat.Attachment{}, chat.Place{}, chat.Message{}, d, ErrNotAvailable
+		return chat.Attachment{}, chat.Place{}, chat.Message{}, d, err
 	}
 	return row, src, msg, d, nil
 }
@@ -171,7 +171,7 @@ func (a *Authorizer) visible(ctx context.Context, r Request, src chat.Place, m c
 	}
 	d, err := v.Decide(ctx, Question{Agent: r.Agent, Actor: r.Actor, Source: src, Message: m, Destination: dst, Trigger: r.Trigger})
 	if err != nil {
-		return Refuse("doubt", "the audience could not be established: "+err.Error()), ErrNotAvailable
+		return Refuse("doubt", "the audience could not be established: "+err.Error()), ErrDoubt
 	}
 	if !d.Allowed() {
 		return d, ErrNotAvailable

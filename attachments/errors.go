@@ -12,6 +12,10 @@ var (
 	// elsewhere or may not be shown here: the asker learns nothing from it.
 	ErrNotAvailable = errors.New("no attachment with that ID is available in this conversation")
 
+	// ErrDoubt is an ErrNotAvailable whose reason may pass: the audience could
+	// not be established just now. It reads like every other refusal.
+	ErrDoubt error = doubt{}
+
 	// ErrGrant means that bytes were asked for without a live grant for them.
 	ErrGrant = errors.New("attachments: no live grant for this attachment")
 
@@ -23,6 +27,11 @@ var (
 	// ErrUnreachable: the platform could not be asked. Worth a retry.
 	ErrUnreachable = errors.New("the platform could not be reached")
 )
+
+type doubt struct{}
+
+func (doubt) Error() string        { return ErrNotAvailable.Error() }
+func (doubt) Is(target error) bool { return target == ErrNotAvailable }
 
 // StateError says why an attachment that belongs here can't be used. It is
 // returned only after the audience held, so it discloses nothing new.

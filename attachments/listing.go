@@ -39,7 +39,7 @@ func (a *Authorizer) Known(ctx context.Context, r Request, place chat.PlaceID, a
 	if rerr := a.c.Inventory.RecordUses(ctx, []chat.Use{use}); rerr != nil {
 		return fmt.Errorf("record use of place: %w", rerr)
 	}
-	return ErrNotAvailable
+	return err
 }
 
 // List pages through the inventory: the conversation's own attachments, then

@@ -235,3 +235,24 @@ func TestSourcesThatAreGoneMakeTurnsStale(t *testing.T) {
 		}
 	}
 }
+
+func TestOwed(t *testing.T) {
+	t.Parallel()
+	db, ctx := open(t), t.Context()
+	r := must[Recorded](t)(db.Record(ctx, posted(room, "1", "t", png("a"))))
+	o := Owed{Message: r.Message.ID, Agent: "main", Conversation: r.Conversation, Place: room.ID, Platform: "discord", Attachments: 1}
+	for range 2 {
+		if err := db.Owe(ctx, o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := must[[]Owed](t)(db.Owing(ctx, 9)); len(got) != 1 || got[0] != o {
+		t.Errorf("%+v", got)
+	}
+	if err := db.Settle(ctx, o.Message); err != nil {
+		t.Fatal(err)
+	}
+	if got := must[[]Owed](t)(db.Owing(ctx, 9)); len(got) != 0 {
+		t.Errorf("%+v", got)
+	}
+}

@@ -53,10 +53,43 @@ func (g *Ingress) Deliver(ctx context.Context, e chat.Event) error {
 		err = g.signal(ctx, in, MessageSignal{Message: rec.Message.ID, Attachments: len(rec.Attachments)})
 	}
 	if err != nil {
-		return fmt.Errorf("signal conversation: %w", err)
+		// Temporal is away. What it is owed is a row, so that the connector may
+		// acknowledge, and nothing hangs on how long a platform repeats itself.
+		if ctx.Err() != nil {
+			return fmt.Errorf("signal conversation: %w", err)
+		}
+		if oerr := g.DB.Owe(ctx, checkpoints.Owed{
+			Message: rec.Message.ID, Agent: e.Place.Agent, Conversation: rec.Conversation, Place: e.Place.ID, Platform: e.Place.Platform,
+			Attachments: len(rec.Attachments),
+		}); oerr != nil {
+			return fmt.Errorf("signal conversation: %w", errors.Join(err, oerr))
+		}
+		g.at("event.owed")
+		return nil
 	}
 	g.at("event.signalled")
 	return nil
+}
+
+// Settle tells conversations of the messages that they are owed, oldest first.
+// It may run in several processes at once: a message is answered once.
+func (g *Ingress) Settle(ctx context.Context) error {
+	list, err := g.DB.Owing(ctx, 100)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, o := range list {
+		in := ConversationInput{Agent: o.Agent, Conversation: o.Conversation, Place: o.Place, Platform: o.Platform}
+		if err := g.signal(ctx, in, MessageSignal{Message: o.Message, Attachments: o.Attachments}); err != nil {
+			errs = append(errs, fmt.Errorf("signal conversation: %w", err))
+			continue
+		}
+		if err := g.DB.Settle(ctx, o.Message); err != nil {
+			return err
+		}
+	}
+	return errors.Join(errs...)
 }
 
 func (g *Ingress) signal(ctx context.Context, in ConversationInput, s MessageSignal) error {

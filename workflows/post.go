@@ -212,6 +212,8 @@ func (a *Activities) disclose(ctx context.Context, l *loaded, label checkpoints.
 		var state *attachments.StateError
 		switch {
 		case err == nil:
+		case errors.Is(err, attachments.ErrDoubt): // it passes: asked again rather than given up
+			return "", fmt.Errorf("whether %s may be shown: %w", id, err)
 		case errors.Is(err, attachments.ErrNotAvailable), errors.As(err, &state):
 			return fmt.Sprintf("the answer draws on %s, which may not be shown here now", id), nil
 		default:
@@ -221,6 +223,8 @@ func (a *Activities) disclose(ctx context.Context, l *loaded, label checkpoints.
 	for _, p := range label.Places {
 		switch err := l.agent.Authorizer.Known(ctx, l.request, p, action); {
 		case err == nil:
+		case errors.Is(err, attachments.ErrDoubt):
+			return "", fmt.Errorf("whether %s may be known of: %w", p, err)
 		case errors.Is(err, attachments.ErrNotAvailable):
 			return "the answer draws on a place that may not be known of here now", nil
 		default:

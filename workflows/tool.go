@@ -166,7 +166,7 @@ func (a *Activities) share(l *loaded, turn chat.TurnID, key string) func(context
 			return fmt.Errorf("no connector of agent %s posts to %s", l.agent.ID, l.place.Platform)
 		}
 		_, err = r.Post(ctx, chat.Reply{
-			Key: key + "/file", Turn: turn, Place: l.place, ReplyTo: l.messages[l.turn.Message], Kind: chat.ReplyAnswer, Text: f.Name, Files: []chat.ReplyFile{f},
+			Key: key + "/file", Turn: turn, Place: l.place, ReplyTo: l.messages[l.turn.Message], Kind: chat.ReplyBeside, Text: f.Name, Files: []chat.ReplyFile{f},
 		})
 		return err
 	}

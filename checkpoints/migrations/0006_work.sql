@@ -102,3 +102,15 @@ CREATE TABLE provenance (
     at          timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (turn, seq)
 );
+
+-- Messages that are recorded while Temporal could not be told of them. What is
+-- here is told until that succeeds, whatever the platform repeats.
+CREATE TABLE owed (
+    message      id_message      PRIMARY KEY REFERENCES message,
+    agent        id_agent        NOT NULL,
+    conversation id_conversation NOT NULL,
+    place        id_place        NOT NULL,
+    platform     text            NOT NULL,
+    attachments  integer         NOT NULL CHECK (attachments >= 0),
+    at           timestamptz     NOT NULL DEFAULT now()
+);

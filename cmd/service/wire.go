@@ -51,6 +51,7 @@ func (s *service) members(ctx context.Context, db *checkpoints.DB, tc client.Cli
 	var out []*member
 	ingress := s.ingress(db, tc)
 	sink := s.tele.Sink(ingress)
+	s.keepSettled(ingress)
 	owners := &commands{db: db, ingress: ingress, log: s.log}
 	for _, c := range s.c.Agents {
 		m := &member{c: c, connectors: map[chat.Platform]connector{}}

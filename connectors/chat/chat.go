@@ -239,6 +239,7 @@ const (
 	ReplyAnswer  ReplyKind = "answer"
 	ReplyFailure ReplyKind = "failure"
 	ReplyStopped ReplyKind = "stopped"
+	ReplyBeside  ReplyKind = "beside" // a file, before the answer: it ends no turn
 )
 
 // Reply is what the agent posts. Posting the same Key twice posts once.

@@ -26,7 +26,7 @@ type (
 	}
 	messageJSON struct {
 		ID    string       `json:"id"`
-		Kind  string       `json:"kind"` // person, answer, failure, stopped
+		Kind  string       `json:"kind"` // person, answer, failure, stopped, beside
 		Turn  chat.TurnID  `json:"turn"`
 		Text  string       `json:"text"`
 		At    time.Time    `json:"at"`

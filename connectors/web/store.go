@@ -119,7 +119,7 @@ func (s store) message(ctx context.Context, conv, id string) (message, error) {
 // replyOf finds what the agent said at the end of a turn.
 func (s store) replyOf(ctx context.Context, conv string, t chat.TurnID) (message, error) {
 	list, err := s.selectMessages(ctx, `select `+messageColumns+` from web_message
-		where conversation = $1 and turn = $2 and kind <> 'person' order by seq limit 1`, conv, t)
+		where conversation = $1 and turn = $2 and kind not in ('person', 'beside') order by seq limit 1`, conv, t)
 	if err != nil {
 		return message{}, err
 	}
@@ -157,8 +157,8 @@ func (s store) selectMessages(ctx context.Context, query string, args ...any) ([
 func (s store) waiting(ctx context.Context, conv string, afterReply bool) ([]message, error) {
 	return s.selectMessages(ctx, `select `+messageColumns+` from web_message m
 		where conversation = $1 and kind = 'person' and deleted_at is null
-		  and not exists (select 1 from web_message r where r.conversation = $1 and r.turn = m.turn and r.kind <> 'person')
-		  and (not $2 or seq > coalesce((select max(seq) from web_message r where r.conversation = $1 and r.kind <> 'person'), 0))
+		  and not exists (select 1 from web_message r where r.conversation = $1 and r.turn = m.turn and r.kind not in ('person', 'beside'))
+		  and (not $2 or seq > coalesce((select max(seq) from web_message r where r.conversation = $1 and r.kind not in ('person', 'beside')), 0))
 		order by seq desc limit 5`, conv, afterReply)
 }
 

@@ -328,6 +328,9 @@ func TestTheTriggerIsNotItsPlace(t *testing.T) {
 	if err := auth.Known(context.Background(), req, r.Place, "context"); err != ErrNotAvailable {
 		t.Errorf("its place as a whole: %v", err)
 	}
+	if err := auth.Known(context.Background(), req, "plc_unknown", "context"); err != ErrNotAvailable {
+		t.Errorf("a place that is not known: %v", err)
+	}
 	w.decide = func(Question) (Decision, error) { return Allow("S1", 1, 1), nil }
 	if page, err = auth.List(context.Background(), req, 0, 10); err != nil || len(page.Places) != 1 || page.Places[0] != r.Place {
 		t.Errorf("of a place as a whole: %+v, %v", page, err)

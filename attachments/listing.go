@@ -26,7 +26,9 @@ func (a *Authorizer) Known(ctx context.Context, r Request, place chat.PlaceID, a
 	use := a.use(r, "", action)
 	src, err := a.c.Inventory.Place(ctx, r.Agent, place)
 	d := Refuse("place", "the source place is not known")
-	if err == nil {
+	if err != nil {
+		err = ErrNotAvailable
+	} else {
 		// Not for the message being answered, as List does: that one is on every
 		// screen, and nothing else of its place need be.
 		d, err = a.visible(ctx, r, src, "")

@@ -89,6 +89,8 @@ type Server struct {
 	// Light keeps no request and decodes no picture: a model that takes no time
 	// on a machine that it shares with what is measured. Set it at the start.
 	Light bool
+	// Blind does not even parse: the test's function gets Raw alone.
+	Blind bool
 
 	mu       sync.Mutex
 	answer   func(Request) Reply
@@ -139,9 +141,11 @@ func (s *Server) serve(api string) http.HandlerFunc {
 			return
 		}
 		r := Request{API: api, Raw: raw, light: s.Light}
-		if api == "chat" {
+		switch {
+		case s.Blind:
+		case api == "chat":
 			err = r.readChat(raw)
-		} else {
+		default:
 			err = r.readResponses(raw)
 		}
 		if err != nil {
@@ -149,7 +153,7 @@ func (s *Server) serve(api string) http.HandlerFunc {
 			return
 		}
 		s.mu.Lock()
-		if !s.Light {
+		if !s.Light && !s.Blind {
 			s.requests = append(s.requests, r)
 		}
 		f := s.answer

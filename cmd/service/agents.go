@@ -28,6 +28,7 @@ type AgentConfig struct {
 	Owners       []string       `yaml:"owners"` // discord:ID, slack:TEAM/USER
 	Model        ModelConfig    `yaml:"model"`
 	Web          bool           `yaml:"web"`
+	Workspaces   string         `yaml:"workspaces"` // on or off where no owner said otherwise; empty: the environment's
 	Discord      *DiscordConfig `yaml:"discord"`
 	Slack        *SlackConfig   `yaml:"slack"`
 }
@@ -145,6 +146,11 @@ func (c *Config) checkAgents(env func(string) string) error {
 		}
 		if a.Web {
 			pages++
+		}
+		switch a.Workspaces {
+		case "", "on", "off":
+		default:
+			return fmt.Errorf("agent %s: workspaces is %q; it is on or off", a.ID, a.Workspaces)
 		}
 		for j, o := range a.Owners {
 			o = strings.TrimSpace(o)

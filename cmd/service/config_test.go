@@ -88,6 +88,7 @@ func TestWrongFilesAreNamed(t *testing.T) {
 		"an empty token":      {"agents:\n  - {id: a, discord: {token_env: NOWHERE}}", "NOWHERE is empty"},
 		"half of Slack":       {"agents:\n  - {id: a, slack: {bot_token_env: SET}}", "Socket Mode"},
 		"a bad API":           {"agents:\n  - {id: a, model: {api: grpc}}", "responses or chat"},
+		"bad workspaces":      {"agents:\n  - {id: a, workspaces: maybe}", "on or off"},
 		"a bad vision":        {"agents:\n  - {id: a, model: {vision: maybe}}", "yes, no or unset"},
 	} {
 		_, err := read(t, map[string]string{"SET": "hunter2"}, c.file)

@@ -23,6 +23,11 @@ func (b *Bot) sort(ctx context.Context, sh shard, kind string, raw json.RawMessa
 	case "READY":
 		b.facts.drop("")
 		if sh.has("") {
+			// Nobody lists direct conversations: what was said in one that is new to
+			// us, and fell into a gap, is found with the next word in it.
+			if _, ok := b.marks.get(guildKey("")); !ok {
+				b.mark(ctx, Mark{Channel: guildKey(""), Message: snowflakeAt(b.c.Now())})
+			}
 			for _, c := range b.marks.direct() {
 				b.backfill(ctx, c)
 			}
@@ -78,7 +83,14 @@ func (b *Bot) unread(ctx context.Context, raw json.RawMessage, cause error) erro
 
 func (b *Bot) sortMessage(ctx context.Context, kind string, m message) {
 	if kind == "MESSAGE_CREATE" {
-		b.enqueue(ctx, job{"message", m.ChannelID, func(ctx context.Context) error { return b.posted(ctx, m) }})
+		b.enqueue(ctx, job{"message", m.ChannelID, func(ctx context.Context) error {
+			if _, ok := b.marks.get(m.ChannelID); !ok && m.GuildID == "" {
+				if err := b.missed(ctx, m.ChannelID); err != nil {
+					return err
+				}
+			}
+			return b.posted(ctx, m)
+		}})
 		return
 	}
 	switch {

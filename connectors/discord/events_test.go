@@ -372,3 +372,25 @@ func TestOwnersWordStops(t *testing.T) {
 		t.Errorf("a guest's: %+v", e)
 	}
 }
+
+// Nobody lists direct conversations: the first words of one that fell into a
+// gap are found with the next.
+func TestFirstDirectMessageInAGap(t *testing.T) {
+	w := newWorld(t).run()
+	w.until("the start is marked", func() bool { _, ok := w.bot.marks.get(guildKey("")); return ok })
+	dm := w.AddDM(w.alice)
+	w.Post(dm, w.alice, draft{Text: "lost", Quiet: true})
+	w.Post(dm, w.alice, draft{Text: "heard"})
+	for _, want := range []string{"lost", "heard"} {
+		if e := w.next(); e.Message.Text != want || e.Silent {
+			t.Fatalf("%+v, want %q", e, want)
+		}
+	}
+	w.Post(dm, w.alice, draft{Text: "more"})
+	if e := w.next(); e.Message.Text != "more" {
+		t.Errorf("%+v", e)
+	}
+	if got := w.bot.marks.direct(); len(got) != 1 || got[0] != dm {
+		t.Errorf("direct conversations: %v", got)
+	}
+}

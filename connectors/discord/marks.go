@@ -58,7 +58,7 @@ func (k *marks) direct() (out []string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for c, m := range k.m {
-		if m.Guild == "" {
+		if m.Guild == "" && c != guildKey("") {
 			out = append(out, c)
 		}
 	}

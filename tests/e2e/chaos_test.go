@@ -125,6 +125,24 @@ func storm(t *testing.T, u unruly, length time.Duration) {
 	s := &tempest{t: t, u: u, rnd: rand.New(rand.NewPCG(seed, 1)), done: map[string]int{}}
 	s.pic, _ = noise(t, 40, 30, 7)
 
+	db, err := pgx.Connect(context.Background(), p.Ready.Database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close(context.Background())
+	// A direct conversation that nothing was ever heard of can't be looked for,
+	// so each place is heard of once before anything is disturbed.
+	for range u.places {
+		s.step()
+	}
+	wait(t, "something of each place", func() bool {
+		var n int
+		if err := db.QueryRow(context.Background(), `SELECT count(DISTINCT place) FROM message`).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n >= u.places
+	})
+
 	var faults sync.WaitGroup
 	stop := make(chan struct{})
 	faults.Go(func() { s.disturb(stop, rand.New(rand.NewPCG(seed, 2))) })
@@ -139,11 +157,6 @@ func storm(t *testing.T, u unruly, length time.Duration) {
 	s.mu.Unlock()
 	u.anew()
 
-	db, err := pgx.Connect(context.Background(), p.Ready.Database)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close(context.Background())
 	s.settle(db)
 	s.refused(m, db)
 	if c := u.complaints(); len(c) > 0 {

@@ -103,7 +103,7 @@ func (s *stopwatch) answer(r fakemodel.Request) fakemodel.Reply {
 	if _, ok := s.heard[tag]; !ok {
 		s.heard[tag] = time.Now()
 	}
-	return fakemodel.Reply{Text: fmt.Sprintf("seen %s, %d pictures", tag, bytes.Count(r.Raw, []byte("data:image/png;base64,")))}
+	return fakemodel.Reply{Text: fmt.Sprintf("seen %s, %d pictures", tag, bytes.Count(r.Raw, []byte(";base64,")))}
 }
 
 func (s *stopwatch) post(tag string) {

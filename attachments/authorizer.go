@@ -103,7 +103,8 @@ func (a *Authorizer) decide(ctx context.Context, r Request, id chat.AttachmentID
 		return chat.Attachment{}, chat.Place{}, chat.Message{}, Refuse(rule, reason), ErrNotAvailable
 	}
 	if a.tooManyGuesses(r) {
-		return refuse("guess-limit", "too many unknown attachment ids from this actor")
+		row, src, msg, d, _ = refuse("guess-limit", "too many unknown attachment ids from this actor")
+		return row, src, msg, d, ErrLimited
 	}
 	if _, perr := chat.ParseAttachmentID(string(id)); perr != nil {
 		a.guessed(r)

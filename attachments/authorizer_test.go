@@ -221,7 +221,7 @@ func TestGuessesAreLimitedWithoutALookup(t *testing.T) {
 		}
 	}
 	before := w.lookups
-	if _, _, err := auth.Authorize(context.Background(), request(r), r.ID, "view"); err != ErrNotAvailable || w.lookups != before {
+	if _, _, err := auth.Authorize(context.Background(), request(r), r.ID, "view"); !errors.Is(err, ErrLimited) || !errors.Is(err, ErrNotAvailable) || err.Error() != ErrNotAvailable.Error() || w.lookups != before {
 		t.Errorf("after 20 guesses: %v, %d more lookups", err, w.lookups-before)
 	}
 	if u := w.uses[len(w.uses)-1]; u.Rule != "guess-limit" {
@@ -249,7 +249,7 @@ func TestGuessesAreLimitedOverConversations(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for who, want := range map[string]error{request(r).Actor.User: ErrNotAvailable, "somebody else": nil} {
+	for who, want := range map[string]error{request(r).Actor.User: ErrLimited, "somebody else": nil} {
 		q := request(r)
 		q.Actor.User = who
 		if _, _, err := auth.Authorize(context.Background(), q, r.ID, "view"); err != want {

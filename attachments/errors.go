@@ -16,6 +16,10 @@ var (
 	// not be established just now. It reads like every other refusal.
 	ErrDoubt error = doubt{}
 
+	// ErrLimited is an ErrNotAvailable that is about the asker's guesses and says
+	// nothing of the attachment. It reads like every other refusal, too.
+	ErrLimited error = limited{}
+
 	// ErrGrant means that bytes were asked for without a live grant for them.
 	ErrGrant = errors.New("attachments: no live grant for this attachment")
 
@@ -32,6 +36,11 @@ type doubt struct{}
 
 func (doubt) Error() string        { return ErrNotAvailable.Error() }
 func (doubt) Is(target error) bool { return target == ErrNotAvailable }
+
+type limited struct{}
+
+func (limited) Error() string        { return ErrNotAvailable.Error() }
+func (limited) Is(target error) bool { return target == ErrNotAvailable }
 
 // StateError says why an attachment that belongs here can't be used. It is
 // returned only after the audience held, so it discloses nothing new.

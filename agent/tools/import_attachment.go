@@ -68,6 +68,9 @@ func (t *ImportAttachment) Run(ctx context.Context, c agent.Call) (agent.Outcome
 		return out, err
 	}
 	o, err := w.open(ctx, c.Request)
+	if out, ok := refused(err); ok {
+		return out, nil
+	}
 	if err != nil {
 		return agent.Outcome{}, err
 	}

@@ -107,7 +107,11 @@ func (w *Workspaces) check(ctx context.Context, r attachments.Request, row chat.
 		var state *attachments.StateError
 		switch {
 		case err == nil:
-		case errors.Is(err, attachments.ErrNotAvailable), errors.As(err, &state):
+		case errors.As(err, &state):
+			lost = append(lost, id)
+		case errors.Is(err, attachments.ErrDoubt), errors.Is(err, attachments.ErrLimited):
+			return undecided(err)
+		case errors.Is(err, attachments.ErrNotAvailable):
 			lost = append(lost, id)
 		default:
 			return err
@@ -117,6 +121,12 @@ func (w *Workspaces) check(ctx context.Context, r attachments.Request, row chat.
 		return nil
 	}
 	return w.purge(ctx, o, lost)
+}
+
+// undecided refuses for now, and nothing is removed: what can't be established
+// at this moment may well hold in the next.
+func undecided(err error) error {
+	return &sandbox.Refused{Kind: err, Person: "it can't be established just now whether the files of the workspace may be used here; nothing was changed, try again later", Operator: "workspace: " + err.Error()}
 }
 
 // purge takes out every file that may have been made of what is lost, copies

@@ -77,6 +77,9 @@ func (t *WorkspaceExec) Run(ctx context.Context, c agent.Call) (agent.Outcome, e
 	}
 	w := t.Workspaces
 	o, err := w.open(ctx, c.Request)
+	if out, ok := refused(err); ok {
+		return out, nil
+	}
 	if err != nil {
 		return agent.Outcome{}, err
 	}

@@ -50,6 +50,9 @@ func (t *WorkspaceList) Run(ctx context.Context, c agent.Call) (agent.Outcome, e
 		return agent.Refused(agent.ErrNoWorkspace.Error(), "third door: no workspace"), nil
 	}
 	o, err := t.Workspaces.open(ctx, c.Request)
+	if out, ok := refused(err); ok {
+		return out, nil
+	}
 	if err != nil {
 		return agent.Outcome{}, err
 	}

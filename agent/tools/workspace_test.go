@@ -3,6 +3,7 @@ package tools_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -198,6 +199,20 @@ func TestAWorkspaceFollowsItsSources(t *testing.T) {
 	b.sh("cat a/one.txt >> two.txt")
 	if _, from, err := b.ws.Open(t.Context(), b.Request, "/workspace/two.txt"); err != nil || len(from) != 2 {
 		t.Errorf("a changed import is made of %v, %v", from, err)
+	}
+
+	// What can't be established just now costs nothing but this call.
+	b.Decide = func(attachments.Question) (attachments.Decision, error) {
+		return attachments.Decision{}, errors.New("the platform is away")
+	}
+	for name, out := range map[string]agent.Outcome{"exec": b.sh("rm -f *"), "list": b.run(&tools.WorkspaceList{Workspaces: b.ws}, map[string]any{})} {
+		if out.Verdict != chat.VerdictRefused || !strings.Contains(out.Answer, "just now") {
+			t.Errorf("%s in doubt: %+v", name, out)
+		}
+	}
+	b.Decide = func(attachments.Question) (attachments.Decision, error) { return attachments.Allow("S1", 0, 0), nil }
+	if paths, _ := b.list(); len(paths) != 6 {
+		t.Fatalf("doubt removed files: %v", paths)
 	}
 
 	b.Decide = func(q attachments.Question) (attachments.Decision, error) {

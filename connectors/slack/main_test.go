@@ -144,6 +144,23 @@ func (s *setup) run() *setup {
 	return s
 }
 
+// bothOpen: the bot itself knows it, and not only Slack.
+func (s *setup) bothOpen() {
+	s.t.Helper()
+	s.eventually("both sockets are open", func() bool {
+		s.seen.mu.Lock()
+		defer s.seen.mu.Unlock()
+		return s.seen.hearing == sockets
+	})
+}
+
+// drop closes both, once the bot has heard of both: before that there is no gap.
+func (s *setup) drop() {
+	s.t.Helper()
+	s.bothOpen()
+	s.fake.DropSockets()
+}
+
 func (s *setup) post(m fakeslack.Message) fakeslack.Message {
 	s.t.Helper()
 	m, err := s.fake.Post(m)

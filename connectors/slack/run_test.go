@@ -68,7 +68,7 @@ func TestMissedMessagesAreReadFromHistory(t *testing.T) {
 		s.post(fakeslack.Message{Channel: "C1", User: "U2", Text: "three", ThreadTS: root.TS}).TS:                                                   true,
 	}
 	s.fake.Lose(false)
-	s.fake.DropSockets()
+	s.drop()
 	for range 2 {
 		e := s.event()
 		if !missed[e.Message.NativeID] {

@@ -15,9 +15,8 @@ func (s *setup) begin() (end func()) {
 	s.t.Helper()
 	ctx, cancel := context.WithCancel(s.t.Context())
 	ended := make(chan error, 1)
-	hellos := s.fake.Hellos()
 	go func() { ended <- s.Run(ctx) }()
-	s.eventually("both sockets are open", func() bool { return s.fake.Hellos() >= hellos+sockets })
+	s.bothOpen()
 	return func() {
 		s.t.Helper()
 		cancel()
@@ -76,7 +75,7 @@ func TestRunAgain(t *testing.T) {
 	if e := s.event(); e.Message.NativeID != missed.TS {
 		t.Errorf("%+v", e)
 	}
-	s.eventually("all is read", s.queueEmpty)
+	s.eventually("all is read", s.caughtUp)
 	for len(s.sink.got) > 0 {
 		if e := s.event(); e.Message.NativeID != called.TS {
 			t.Errorf("%+v", e)

@@ -39,6 +39,24 @@ func TestTopLevelRefuses(t *testing.T) {
 	refuses(t, topFindings(example(t, map[string]string{"cmd/a.go": "", ".gitignore": "", "Dockerfile": "", "pkg/util/a.go": ""})), "Dockerfile", "pkg/util/a.go")
 }
 
+// leftovers are what editors, merges and patches leave beside a file.
+var leftovers = []string{".orig", ".rej", ".bak", ".swp", ".tmp", "~"}
+
+func leftoverFindings(tr tree) []string {
+	var out []string
+	for _, f := range tr.files {
+		if slices.ContainsFunc(leftovers, func(end string) bool { return strings.HasSuffix(f, end) }) {
+			out = append(out, f+" was left behind by a tool")
+		}
+	}
+	return out
+}
+
+func TestLeftovers(t *testing.T) {
+	report(t, leftoverFindings(repository(t)))
+	refuses(t, leftoverFindings(example(t, map[string]string{"a.go": "", "a.go.orig": "", "b.go~": ""})), "a.go.orig", "b.go~")
+}
+
 // lines is how long a file may be without a reason.
 const lines = 500
 

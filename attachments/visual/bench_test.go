@@ -130,6 +130,26 @@ func BenchmarkScaled(b *testing.B) {
 	})
 }
 
+// BenchmarkOverBudget makes a picture fit half of its bytes, between trying every way at every size.
+func BenchmarkOverBudget(b *testing.B) {
+	d := NewDecoder(DefaultLimits())
+	files := map[string][]byte{"noise.png": noiseOf(b, 1640, 1640)}
+	for _, path := range []string{"bench/s4k.rgb.png", "bench/m12.jpg"} {
+		files[path[6:]] = readCorpus(b, path)
+	}
+	for name, file := range files {
+		b.Run(name, func(b *testing.B) {
+			target := Target{MaxBytes: int64(len(file)) / 2}
+			sum := sumOf(file)
+			race(b, "all", func() { everyWay(b, file, target) }, func() {
+				if _, err := d.RebuildDigest(b.Context(), file, sum, target, nil); err != nil {
+					b.Fatal(err)
+				}
+			})
+		})
+	}
+}
+
 // BenchmarkRegion cuts 800x400 at native resolution.
 func BenchmarkRegion(b *testing.B) {
 	d := NewDecoder(DefaultLimits())

@@ -70,6 +70,48 @@ func (e encoding) encode(s *stop, m image.Image, limit int64) ([]byte, error) {
 	return w.buf.Bytes(), nil
 }
 
+// A sample is bands of rows across the picture, each as an encoder of its own would see it: JPEG works on 16 rows at a
+// time, and 16 rows of the pictures that are sampled fill PNG's window several times over.
+const (
+	bandRows = 16
+	bands    = 8
+	// sampledFrom is the number of rows from which a sample is worth its time: it is then a quarter of the picture or less.
+	sampledFrom = 4 * bands * bandRows
+	// doubt is by how much an estimate may be wrong before an encoding that would have fitted is left out.
+	doubt = 1.25
+)
+
+// estimate tells from a sample about how many bytes m takes; ok is false where finding out costs as much as knowing.
+func (e encoding) estimate(s *stop, m image.Image) (n int64, ok bool, err error) {
+	part, ok := m.(interface {
+		SubImage(image.Rectangle) image.Image
+	})
+	r := m.Bounds()
+	if !ok || r.Dy() < sampledFrom {
+		return 0, false, nil
+	}
+	for i := range bands {
+		y := r.Min.Y + (r.Dy()-bandRows)*i/(bands-1)
+		b, err := e.encode(s, part.SubImage(image.Rect(r.Min.X, y, r.Max.X, y+bandRows)), 0)
+		if err != nil {
+			return 0, false, err
+		}
+		n += int64(len(b))
+	}
+	return n * int64(r.Dy()) / (bands * bandRows), true, nil
+}
+
+// raw is how many bytes the pixels of m take unencoded, transparency not counted: whatever encodes them takes hardly
+// more.
+func raw(m image.Image) int64 {
+	n := int64(m.Bounds().Dx()) * int64(m.Bounds().Dy())
+	switch m.(type) {
+	case *image.Gray, *image.Paletted:
+		return n
+	}
+	return 3 * n
+}
+
 // transparent reports whether encoding m as JPEG loses something.
 func transparent(m image.Image) bool {
 	o, ok := m.(interface{ Opaque() bool })

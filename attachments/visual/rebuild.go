@@ -200,7 +200,20 @@ func (p *plan) encode(s *stop, r *raster, ways []encoding) (Picture, error) {
 		if err != nil {
 			return Picture{}, err
 		}
+		least := int64(math.MaxInt64) // bytes of the smallest that was not tried
 		for _, way := range ways {
+			// Encoding takes longer than all the rest, and most of it is done before it turns out to have been for nothing.
+			if limit := p.target.MaxBytes; limit > 0 && raw(img) > limit {
+				n, ok, err := way.estimate(s, img)
+				if err != nil {
+					return Picture{}, err
+				}
+				if ok && float64(n) > doubt*float64(limit) {
+					least = min(least, n)
+					continue
+				}
+			}
+			least = 0
 			out, err := way.encode(s, img, p.target.MaxBytes)
 			if errors.Is(err, errOverBudget) {
 				continue
@@ -222,6 +235,15 @@ func (p *plan) encode(s *stop, r *raster, ways []encoding) (Picture, error) {
 			return pic, nil
 		}
 		w, h = shrink(w, h, smallestStep)
+		// A smaller picture takes about as many bytes a pixel; noise takes up to half as many, since it averages out. What
+		// fits by no means is not rendered.
+		for ; least > 0 && step+1 < maxSteps; step++ {
+			least = int64(float64(least) * smallestStep * smallestStep)
+			if float64(least) <= 2*doubt*float64(p.target.MaxBytes) {
+				break
+			}
+			w, h = shrink(w, h, smallestStep)
+		}
 	}
 	return Picture{}, refuse(TargetUnreachable,
 		fmt.Sprintf("This picture can't be made small enough for the model, which takes %s. Ask for a region of it, or import it into the workspace.", mebibytes(p.target.MaxBytes)),

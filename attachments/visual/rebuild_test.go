@@ -2,6 +2,7 @@ package visual
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"encoding/gob"
 	"encoding/json"
@@ -13,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 func rebuild(t *testing.T, b []byte, target Target, region *Region) Picture {
@@ -262,6 +264,104 @@ func TestByteBudget(t *testing.T) {
 	if _, err := d.Rebuild(t.Context(), b, Target{}, nil); err != nil {
 		t.Errorf("an unreachable target was kept as a verdict: %v", err)
 	}
+}
+
+// everyWay is what a rebuild would send if it tried every way at every size.
+func everyWay(t testing.TB, b []byte, target Target) (format Format, w, h int) {
+	t.Helper()
+	header, err := ReadHeader(b, DefaultLimits())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := planFor(header, target, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &stop{ctx: context.Background(), deadline: time.Now().Add(time.Minute)}
+	img, at, err := decode(s, b, header)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRaster(header, img, at)
+	w, h = p.w, p.h
+	for range maxSteps {
+		img, err := render(s, r, p.part, w, h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, way := range encodings(target, header.lossy && !header.alpha) {
+			if _, err := way.encode(s, img, target.MaxBytes); err == nil {
+				return way.format, w, h
+			}
+		}
+		w, h = shrink(w, h, smallestStep)
+	}
+	t.Fatalf("nothing fits %d", target.MaxBytes)
+	return "", 0, 0
+}
+
+// What is not even tried would not have fitted: the picture that is sent is the one that trying everything finds.
+func TestEstimates(t *testing.T) {
+	pictures := map[string][]byte{"noise": noiseOf(t, 300, 520), "half a picture": halfNoise(t, 300, 520), "screenshot": readCorpus(t, "bench/s1080.rgb.png")}
+	for name, b := range pictures {
+		for _, limit := range []int64{int64(len(b)) / 2, int64(len(b)) / 15} {
+			target := Target{MaxBytes: limit}
+			format, w, h := everyWay(t, b, target)
+			p := rebuild(t, b, target, nil)
+			if p.MIME != format.MIME() || p.Width != w || p.Height != h {
+				t.Errorf("%s within %d bytes: %s of %dx%d, want %s of %dx%d", name, limit, p.MIME, p.Width, p.Height, format.MIME(), w, h)
+			}
+		}
+	}
+}
+
+// An estimate is near what an encoding takes, and costs a part of it.
+func TestEstimateIsNear(t *testing.T) {
+	s := &stop{ctx: t.Context(), deadline: time.Now().Add(time.Minute)}
+	for name, b := range map[string][]byte{"noise": noiseOf(t, 300, 520), "screenshot": readCorpus(t, "bench/s1080.rgb.png")} {
+		header, err := ReadHeader(b, DefaultLimits())
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, _, err := decode(s, b, header)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, way := range encodings(Target{}, header.lossy) {
+			out, err := way.encode(s, m, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			n, ok, err := way.estimate(s, m)
+			if ratio := float64(n) / float64(len(out)); err != nil || !ok || ratio < 0.6 || ratio > doubt {
+				t.Errorf("%s as %v: %d estimated, %d bytes, %v, %v", name, way, n, len(out), ok, err)
+			}
+		}
+	}
+}
+
+func noiseOf(t testing.TB, w, h int) []byte {
+	m := image.NewNRGBA(image.Rect(0, 0, w, h))
+	seed := uint32(1)
+	for i := range m.Pix {
+		seed = seed*1664525 + 1013904223
+		m.Pix[i] = byte(seed>>24) | byte(i%4/3*255)
+	}
+	return pngBytes(t, m)
+}
+
+// halfNoise is one colour above, and noise below.
+func halfNoise(t testing.TB, w, h int) []byte {
+	m := image.NewNRGBA(image.Rect(0, 0, w, h))
+	seed := uint32(1)
+	for i := range m.Pix {
+		seed = seed*1664525 + 1013904223
+		m.Pix[i] = 255
+		if i > len(m.Pix)/2 && i%4 != 3 {
+			m.Pix[i] = byte(seed >> 24)
+		}
+	}
+	return pngBytes(t, m)
 }
 
 // TestReduce averages areas: a picture of one colour stays so, alpha does not bleed, and fine lines stay visible.

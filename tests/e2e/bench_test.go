@@ -245,3 +245,77 @@ func resident(b *testing.B, p *process, field string) float64 {
 	}
 	return 0
 }
+
+// processor is the time that each part has taken so far: the service, the
+// Temporal server and Postgres beneath it, and the test with its fakes.
+func processor(b *testing.B, p *process) map[string]time.Duration {
+	b.Helper()
+	type stat struct {
+		name   string
+		parent int
+		took   time.Duration
+	}
+	all := map[int]stat{}
+	files, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, f := range files {
+		s, err := os.ReadFile(f)
+		if err != nil {
+			continue // it has ended
+		}
+		// A name may hold spaces and brackets; what follows its last one has none.
+		head, rest, ok := cutLast(string(s), ") ")
+		fields := strings.Fields(rest)
+		if !ok || len(fields) < 15 {
+			continue
+		}
+		pid, name, _ := strings.Cut(head, " (")
+		n, _ := strconv.Atoi(pid)
+		st := stat{name: name}
+		st.parent, _ = strconv.Atoi(fields[1])
+		for _, ticks := range fields[11:15] { // its own, and those of its children that ended
+			t, _ := strconv.ParseInt(ticks, 10, 64)
+			st.took += time.Duration(t) * time.Second / 100
+		}
+		all[n] = st
+	}
+	if len(all) == 0 {
+		b.Skip("no /proc on this system")
+	}
+	out := map[string]time.Duration{"fakes": all[os.Getpid()].took}
+	for pid, st := range all {
+		name := ""
+		for at := pid; at != 0 && name == ""; at = all[at].parent {
+			switch {
+			case at == p.cmd.Process.Pid && pid == at:
+				name = "service"
+			case at == p.cmd.Process.Pid && strings.HasPrefix(st.name, "postgres"):
+				name = "postgres"
+			case at == p.cmd.Process.Pid:
+				name = "temporal"
+			}
+		}
+		if name != "" {
+			out[name] += st.took
+		}
+	}
+	return out
+}
+
+func cutLast(s, sep string) (before, after string, ok bool) {
+	i := strings.LastIndex(s, sep)
+	if i < 0 {
+		return s, "", false
+	}
+	return s[:i], s[i+len(sep):], true
+}
+
+// reportProcessor is what each part took for one of n.
+func reportProcessor(b *testing.B, before, after map[string]time.Duration, n int) {
+	total := time.Duration(0)
+	for name, took := range after {
+		took -= before[name]
+		total += took
+		b.ReportMetric(float64(took.Microseconds())/1000/float64(n), name+"-cpu-ms/op")
+	}
+	b.ReportMetric(float64(total.Microseconds())/1000/float64(n), "all-cpu-ms/op")
+}

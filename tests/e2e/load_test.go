@@ -170,12 +170,13 @@ func BenchmarkLoad(b *testing.B) {
 			round := 0
 			for b.Loop() {
 				round++
-				began := time.Now()
+				began, before := time.Now(), processor(b, p)
 				for conv := range conversations {
 					say(conv, round)
 				}
 				all()
 				b.ReportMetric(conversations/time.Since(began).Seconds(), "messages/s")
+				reportProcessor(b, before, processor(b, p), conversations)
 				// Paced at half of that, for as many messages.
 				every := 2 * time.Since(began) / conversations
 				round++

@@ -25,7 +25,9 @@ type conversation struct {
 	cancel  workflow.CancelFunc
 	steered []chat.MessageID // handed to the running turn, not yet known to be joined
 	turns   int
-	last    shown
+	told    int             // attachments, as the search attribute has them
+	quiet   time.Time       // since when nothing has come
+	timer   workflow.Future // runs out when nothing came for long, perhaps; nil: none runs
 }
 
 // Conversation orders the turns of one agent in one place.
@@ -50,7 +52,6 @@ func Conversation(ctx workflow.Context, in ConversationInput) error {
 			c.start(ctx, done)
 		}
 		idle := false
-		timer, cancelTimer := workflow.WithCancel(ctx)
 		sel := workflow.NewSelector(ctx)
 		sel.AddReceive(messages, func(ch workflow.ReceiveChannel, _ bool) {
 			var s MessageSignal
@@ -69,14 +70,10 @@ func Conversation(ctx workflow.Context, in ConversationInput) error {
 			ch.Receive(ctx, &r)
 			c.finished(r)
 		})
-		if c.running == "" && len(c.in.Queue) == 0 {
-			sel.AddFuture(workflow.NewTimer(timer, idleFor), func(f workflow.Future) {
-				idle = f.Get(timer, nil) == nil
-			})
-		}
+		after := c.rest(ctx, sel, &idle)
 		c.show(ctx)
 		sel.Select(ctx)
-		cancelTimer()
+		after()
 		if idle && c.running == "" {
 			c.drain(messages)
 			if len(c.in.Queue) == 0 {
@@ -85,6 +82,38 @@ func Conversation(ctx workflow.Context, in ConversationInput) error {
 		}
 		if err := ctx.Err(); err != nil && c.running == "" {
 			return err
+		}
+	}
+}
+
+// rest makes the wait end when nothing came for long. One timer runs through
+// many turns: one for each wait, started and cancelled, would be two events of
+// each turn, and a task of the server's.
+func (c *conversation) rest(ctx workflow.Context, sel workflow.Selector, idle *bool) (after func()) {
+	waits := c.running == "" && len(c.in.Queue) == 0
+	if !c.in.OneTimer {
+		timer, cancel := workflow.WithCancel(ctx)
+		if waits {
+			sel.AddFuture(workflow.NewTimer(timer, idleFor), func(f workflow.Future) { *idle = f.Get(timer, nil) == nil })
+		}
+		return cancel
+	}
+	if c.quiet.IsZero() {
+		c.quiet = workflow.Now(ctx)
+	}
+	if waits && c.timer == nil {
+		c.timer = workflow.NewTimer(ctx, idleFor-workflow.Now(ctx).Sub(c.quiet))
+	}
+	ran := false
+	if c.timer != nil {
+		sel.AddFuture(c.timer, func(f workflow.Future) {
+			c.timer, ran = nil, true
+			*idle = f.Get(ctx, nil) == nil && workflow.Now(ctx).Sub(c.quiet) >= idleFor
+		})
+	}
+	return func() {
+		if !ran {
+			c.quiet = workflow.Now(ctx)
 		}
 	}
 }

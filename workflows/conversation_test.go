@@ -2,10 +2,12 @@ package workflows
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/mock"
+	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/workflow"
 
@@ -50,7 +52,7 @@ func equal(a, b []chat.MessageID) bool {
 	return true
 }
 
-var conv = ConversationInput{Agent: "a", Conversation: "cnv_1", Place: "plc_1"}
+var conv = ConversationInput{Agent: "a", Conversation: "cnv_1", Place: "plc_1", OneTimer: true}
 
 func quick(ctx workflow.Context, _ TurnInput) (TurnResult, error) {
 	return TurnResult{State: "answered"}, workflow.Sleep(ctx, time.Second)
@@ -66,6 +68,39 @@ func TestConversationAnswersEachMessageOnceInOrderAndEndsIdle(t *testing.T) {
 	})
 	if err != nil || !equal(began, []chat.MessageID{"m1", "m2", "m3"}) {
 		t.Errorf("%v, %v", began, err)
+	}
+}
+
+// It ends when nothing came for as long, counted from the end of the last turn,
+// and one timer serves several turns.
+func TestConversationRests(t *testing.T) {
+	for _, one := range []bool{true, false} { // false: a history from before
+		in := conv
+		in.OneTimer = one
+		var s testsuite.WorkflowTestSuite
+		env := s.NewTestWorkflowEnvironment()
+		env.RegisterWorkflowWithOptions(Conversation, workflow.RegisterOptions{Name: ConversationType})
+		env.RegisterWorkflowWithOptions(quick, workflow.RegisterOptions{Name: TurnType})
+		began, timers, turns := env.Now(), 0, 0
+		env.SetOnTimerScheduledListener(func(_ string, d time.Duration) {
+			if d > time.Second {
+				timers++
+			}
+		})
+		env.SetOnChildWorkflowCompletedListener(func(*workflow.Info, converter.EncodedValue, error) { turns++ })
+		for n := range 5 {
+			env.RegisterDelayedCallback(func() { say(chat.MessageID(fmt.Sprint("m", n)))(env) }, time.Duration(n)*idleFor*4/5)
+		}
+		env.ExecuteWorkflow(ConversationType, in)
+		if err := env.GetWorkflowError(); err != nil || turns != 5 {
+			t.Fatalf("one timer %v: %d turns, %v", one, turns, err)
+		}
+		if lived, want := env.Now().Sub(began), 4*idleFor*4/5+time.Second+idleFor; lived.Round(time.Second) != want {
+			t.Errorf("one timer %v: it lived %v, want %v", one, lived, want)
+		}
+		if most := 6; one && timers > most {
+			t.Errorf("%d timers, want at most %d", timers, most)
+		}
 	}
 }
 

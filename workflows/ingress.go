@@ -43,7 +43,7 @@ func (g *Ingress) Deliver(ctx context.Context, e chat.Event) error {
 	}
 	// Signalled whether the row is new or not: an earlier delivery may have
 	// died between the two. The conversation and the turn's ID drop doubles.
-	in := ConversationInput{Agent: e.Place.Agent, Conversation: rec.Conversation, Place: e.Place.ID, Platform: e.Place.Platform}
+	in := ConversationInput{Agent: e.Place.Agent, Conversation: rec.Conversation, Place: e.Place.ID, Platform: e.Place.Platform, OneTimer: true}
 	in.Visible = g.Visible != nil && g.Visible()
 	err = g.signal(ctx, in, MessageSignal{Message: rec.Message.ID, Attachments: len(rec.Attachments)})
 	var invalid *serviceerror.InvalidArgument
@@ -80,7 +80,7 @@ func (g *Ingress) Settle(ctx context.Context) error {
 	}
 	var errs []error
 	for _, o := range list {
-		in := ConversationInput{Agent: o.Agent, Conversation: o.Conversation, Place: o.Place, Platform: o.Platform}
+		in := ConversationInput{Agent: o.Agent, Conversation: o.Conversation, Place: o.Place, Platform: o.Platform, OneTimer: true}
 		if err := g.signal(ctx, in, MessageSignal{Message: o.Message, Attachments: o.Attachments}); err != nil {
 			errs = append(errs, fmt.Errorf("signal conversation: %w", err))
 			continue

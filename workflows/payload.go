@@ -32,6 +32,7 @@ type ConversationInput struct {
 	Visible     bool            `json:"visible,omitempty"`
 	Attachments int             `json:"attachments,omitempty"` // seen so far
 	Counts      []MessageSignal `json:"counts,omitempty"`      // of messages that wait
+	OneTimer    bool            `json:"oneTimer,omitempty"`    // older histories start one for each wait
 }
 
 // MessageSignal says that a message is durable and waits for an answer.

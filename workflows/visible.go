@@ -44,8 +44,11 @@ const (
 	MetricTurnTime = "sightline_turn"
 )
 
-// States of a conversation; a turn's are those of its row.
+// States of a conversation; a turn's are those of its row. The attribute of a
+// conversation says stateOpen for as long as it runs: to write each change
+// would cost every turn two records, and a turn that is running tells as much.
 const (
+	stateOpen    = "open"
 	stateWaiting = "waiting"
 	stateRunning = "running"
 )
@@ -87,7 +90,7 @@ func startOptions(in ConversationInput) client.StartWorkflowOptions {
 		StaticDetails: fmt.Sprintf("Place `%s`. Each answer is a child workflow `trn_...`.", in.Place),
 	}
 	if in.Visible {
-		o.TypedSearchAttributes = attributes(in.Agent, in.Platform, in.Conversation, shown{state: stateWaiting})
+		o.TypedSearchAttributes = attributes(in.Agent, in.Platform, in.Conversation, shown{state: stateOpen})
 	}
 	return o
 }
@@ -174,7 +177,7 @@ func (c *conversation) show(ctx workflow.Context) {
 	}
 	workflow.SetCurrentDetails(ctx, fmt.Sprintf("%s %d queued, %d handed to it, %d messages remembered, %d turns in this run, %d attachments.",
 		text, len(s.Queue), len(s.Steered), s.Seen, s.Turns, s.Attachments))
-	c.last = upsert(ctx, c.in.Visible, c.last, shown{s.State, s.Attachments})
+	c.told = upsert(ctx, c.in.Visible, shown{stateOpen, c.told}, shown{stateOpen, s.Attachments}).attachments
 }
 
 // open lets operators ask, and says what the turn is about.

@@ -49,7 +49,7 @@ func (b *bare) run(tb testing.TB, c client.Client, n int) {
 	b.mu.Lock()
 	b.began[m] = time.Now()
 	b.mu.Unlock()
-	in := workflows.ConversationInput{Agent: "bare", Conversation: "bare", Place: "bare"}
+	in := workflows.ConversationInput{Agent: "bare", Conversation: "bare", Place: "bare", OneTimer: true}
 	if _, err := c.SignalWithStartWorkflow(context.Background(), "bare-conversation", workflows.SignalMessage, workflows.MessageSignal{Message: m},
 		client.StartWorkflowOptions{ID: "bare-conversation", TaskQueue: "bare"}, workflows.ConversationType, in); err != nil {
 		tb.Fatal(err)

@@ -196,9 +196,9 @@ func visibleInTemporal(t *testing.T, p *process, turn chat.TurnID, look func(str
 	if one := list(`WorkflowType = 'Turn' AND SightlineAttachments = 1`); len(one) != 1 || one[0] != string(turn) {
 		t.Errorf("turns with one attachment: %v, want %s", one, turn)
 	}
-	convs := list(`WorkflowType = 'Conversation' AND SightlineState = 'waiting' AND SightlineAttachments = 1`)
+	convs := list(`WorkflowType = 'Conversation' AND SightlineState = 'open' AND SightlineAttachments = 1`)
 	if len(convs) != 1 {
-		t.Fatalf("conversations that wait: %v", convs)
+		t.Fatalf("conversations with one attachment: %v", convs)
 	}
 	if of := list(`SightlineConversation = '` + convs[0] + `'`); len(of) != 3 {
 		t.Errorf("workflows of the conversation: %v", of)

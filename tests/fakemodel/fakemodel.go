@@ -91,6 +91,9 @@ type Server struct {
 	Light bool
 	// Blind does not even parse: the test's function gets Raw alone.
 	Blind bool
+	// Llama says at /props that it is llama.cpp's server, with a model that
+	// sees: one that takes a picture of any size. Set it at the start.
+	Llama bool
 
 	mu       sync.Mutex
 	answer   func(Request) Reply
@@ -104,6 +107,14 @@ func New(answer func(Request) Reply) *Server {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/chat/completions", s.serve("chat"))
 	mux.HandleFunc("POST /v1/responses", s.serve("responses"))
+	mux.HandleFunc("GET /props", func(w http.ResponseWriter, r *http.Request) {
+		if !s.Llama {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(`{"default_generation_settings":{},"modalities":{"vision":true,"audio":false}}`))
+	})
 	s.Server = httptest.NewServer(mux)
 	return s
 }

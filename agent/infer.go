@@ -75,33 +75,9 @@ func (inf *Inference) Infer(ctx context.Context, b Brief, audit Auditor, draft f
 	info := inf.Model.Info(ctx)
 	var rejected map[int]string // index in b.Wanted -> sentence
 	for {
-		req, views, err := inf.build(ctx, b, info, rejected)
-		if err != nil {
-			return ModelResponse{}, nil, err
-		}
-		selected := make([]chat.Selected, len(views))
-		for i, v := range views {
-			selected[i] = v.Selected
-		}
-		body, err := auditBody(req, views)
-		if err != nil {
-			return ModelResponse{}, nil, err
-		}
-		done, err := audit(ctx, Audited{Model: info.Key, Body: body, Pictures: selected})
-		if err != nil {
-			return ModelResponse{}, nil, fmt.Errorf("audit request: %w", err)
-		}
-		resp, err := inf.Model.Generate(ctx, req, draft)
-		if derr := done(resp, err); derr != nil && err == nil {
-			return ModelResponse{}, nil, fmt.Errorf("audit answer: %w", derr)
-		}
-		var me *ModelError
-		if !errors.As(err, &me) || me.Kind != ErrBadPicture && me.Kind != ErrNoVision || len(req.Pictures) == 0 {
+		resp, selected, again, err := inf.once(ctx, b, info, rejected, audit, draft)
+		if err != nil || len(again) == 0 {
 			return resp, selected, err
-		}
-		again, qerr := inf.reject(ctx, me, info, views, req.Pictures)
-		if qerr != nil {
-			return ModelResponse{}, nil, qerr
 		}
 		if rejected == nil {
 			rejected = map[int]string{}
@@ -110,6 +86,68 @@ func (inf *Inference) Infer(ctx context.Context, b Brief, audit Auditor, draft f
 			rejected[i] = why
 		}
 	}
+}
+
+// once makes one request. Those again are not to be in the next one, which is
+// made if there are any.
+func (inf *Inference) once(ctx context.Context, b Brief, info ModelInfo, rejected map[int]string, audit Auditor, draft func(string)) (resp ModelResponse, selected []chat.Selected, again map[int]string, err error) {
+	held, err := inf.Looker.Memory.Hold(ctx, inf.most(b, info))
+	if err != nil {
+		return ModelResponse{}, nil, nil, err
+	}
+	defer held.Free()
+	req, views, err := inf.build(ctx, b, info, rejected)
+	if err != nil {
+		return ModelResponse{}, nil, nil, err
+	}
+	var bytes int64
+	for _, p := range req.Pictures {
+		bytes += int64(len(p.Picture.Bytes))
+	}
+	held.Keep(bytes)
+	selected = make([]chat.Selected, len(views))
+	for i, v := range views {
+		selected[i] = v.Selected
+	}
+	body, err := auditBody(req, views)
+	if err != nil {
+		return ModelResponse{}, nil, nil, err
+	}
+	done, err := audit(ctx, Audited{Model: info.Key, Body: body, Pictures: selected})
+	if err != nil {
+		return ModelResponse{}, nil, nil, fmt.Errorf("audit request: %w", err)
+	}
+	resp, err = inf.Model.Generate(ctx, req, draft)
+	if derr := done(resp, err); derr != nil && err == nil {
+		return ModelResponse{}, nil, nil, fmt.Errorf("audit answer: %w", derr)
+	}
+	var me *ModelError
+	if !errors.As(err, &me) || me.Kind != ErrBadPicture && me.Kind != ErrNoVision || len(req.Pictures) == 0 {
+		return resp, selected, nil, err
+	}
+	again, err = inf.reject(ctx, me, info, views, req.Pictures)
+	return ModelResponse{}, nil, again, err
+}
+
+// most is how many bytes the pictures of a request may take, with the one that
+// is just being made into another.
+func (inf *Inference) most(b Brief, info ModelInfo) (n int64) {
+	if info.Capability.Vision != VisionYes {
+		return 0
+	}
+	var largest int64
+	for i, w := range b.Wanted {
+		if i == inf.MaxShown {
+			break
+		}
+		one := inf.Looker.Largest(w)
+		largest = max(largest, one)
+		n += one
+	}
+	if info.Limits.MaxBytes > 0 {
+		n = min(n, info.Limits.MaxBytes+largest)
+	}
+	return n
 }
 
 // reject says which pictures the next request must do without. Each round

@@ -61,7 +61,8 @@ type Looker struct {
 	// Pages shows PDFs, MaxDocument bytes at most; nil: nothing does.
 	Pages       Pages
 	MaxDocument int64
-	Files       Files // nil: there are no workspaces
+	Files       Files   // nil: there are no workspaces
+	Memory      *Memory // held by whoever calls Look, as long as it keeps what it got; nil: unbounded
 	// At is called at each boundary of a look; nil outside of tests.
 	At func(boundary string)
 	// Decoded is told how long bounding and decoding a picture took; nil:
@@ -73,6 +74,14 @@ func (l *Looker) at(b string) {
 	if l.At != nil {
 		l.At(b)
 	}
+}
+
+// Largest is how many bytes the file of a wanted picture may have.
+func (l *Looker) Largest(w Wanted) int64 {
+	if w.Page > 0 {
+		return max(l.MaxDocument, l.Authorizer.Largest())
+	}
+	return l.Authorizer.Largest()
 }
 
 // View is what became of one wanted picture.

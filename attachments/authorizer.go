@@ -186,6 +186,9 @@ func (a *Authorizer) Fetch(ctx context.Context, g Grant, r Request, id chat.Atta
 	return a.FetchMax(ctx, g, r, id, a.c.MaxBytes)
 }
 
+// Largest is the size of the largest file that Fetch returns.
+func (a *Authorizer) Largest() int64 { return a.c.MaxBytes }
+
 // FetchMax is Fetch with a lower or higher cap, for kinds with their own.
 func (a *Authorizer) FetchMax(ctx context.Context, g Grant, r Request, id chat.AttachmentID, max int64) (Content, error) {
 	if err := g.live(r.Agent, id); err != nil {

@@ -63,6 +63,11 @@ func (t *ImportAttachment) Run(ctx context.Context, c agent.Call) (agent.Outcome
 		return agent.Refused(byIDOnly, "not an attachment id"), nil
 	}
 	w := t.Workspaces
+	held, err := w.Memory.Hold(ctx, sandbox.ImportLimit)
+	if err != nil {
+		return agent.Outcome{}, err
+	}
+	defer held.Free()
 	g, row, content, out, err := fetch(ctx, w.Authorizer, c, id, "import", sandbox.ImportLimit)
 	if err != nil || out.Verdict != "" {
 		return out, err

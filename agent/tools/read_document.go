@@ -22,6 +22,7 @@ type Reader interface {
 type ReadDocument struct {
 	Authorizer *attachments.Authorizer
 	Reader     Reader
+	Memory     *agent.Memory // nil: unbounded
 }
 
 var _ agent.Tool = (*ReadDocument)(nil)
@@ -84,10 +85,16 @@ func (t *ReadDocument) Run(ctx context.Context, c agent.Call) (agent.Outcome, er
 	if out, ok := notRead(err); ok {
 		return out, nil
 	}
+	held, err := t.Memory.Hold(ctx, t.Reader.Limits().MaxBytes)
+	if err != nil {
+		return agent.Outcome{}, err
+	}
+	defer held.Free()
 	g, row, content, out, err := fetch(ctx, t.Authorizer, c, id, "read", t.Reader.Limits().MaxBytes)
 	if err != nil || out.Verdict != "" {
 		return out, err
 	}
+	held.Keep(int64(len(content.Bytes())))
 	selected := chat.Selected{Attachment: id, Message: row.Message, Digest: content.Digest()}
 	kind, err := document.Sniff(content.Bytes(), document.Hint{Name: row.Name, Type: row.DeclaredType})
 	var res document.Result

@@ -88,6 +88,15 @@ func (t *ViewImages) Run(ctx context.Context, c agent.Call) (agent.Outcome, erro
 	if person != "" {
 		return agent.Refused(person, person), nil
 	}
+	var largest int64
+	for _, w := range wanted {
+		largest = max(largest, t.Looker.Largest(w))
+	}
+	held, err := t.Looker.Memory.Hold(ctx, largest) // one at a time is in memory
+	if err != nil {
+		return agent.Outcome{}, err
+	}
+	defer held.Free()
 	var ans selections
 	out := agent.Outcome{Verdict: chat.VerdictDone}
 	for _, w := range wanted {

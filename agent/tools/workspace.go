@@ -39,6 +39,7 @@ type Workspaces struct {
 	Authorizer *attachments.Authorizer
 	TTL        time.Duration // how long one stays that nobody uses
 	Holds      *Holds        // shared by the agents of a process
+	Memory     *agent.Memory // nil: unbounded
 	Log        *slog.Logger
 }
 

@@ -60,6 +60,11 @@ func (t *WorkspaceView) Run(ctx context.Context, c agent.Call) (agent.Outcome, e
 		}
 		w.Region = &visual.Region{X: *r.X, Y: *r.Y, Width: *r.Width, Height: *r.Height}
 	}
+	held, err := t.Looker.Memory.Hold(ctx, t.Looker.Largest(w))
+	if err != nil {
+		return agent.Outcome{}, err
+	}
+	defer held.Free()
 	v, err := t.Looker.Look(ctx, c.Request, w, c.Model, c.Model.Limits.Target(1), "view")
 	if err != nil {
 		return agent.Outcome{}, err

@@ -31,13 +31,20 @@ func (w *budgetWriter) Write(p []byte) (int, error) {
 type encoding struct {
 	format  Format
 	quality int // of JPEG
+	pool    *onePool
 }
+
+// onePool hands the memory of one PNG encoding to the next.
+type onePool struct{ b *png.EncoderBuffer }
+
+func (p *onePool) Get() *png.EncoderBuffer  { return p.b }
+func (p *onePool) Put(b *png.EncoderBuffer) { p.b = b }
 
 // encodings returns the ways to try in turn: JPEG for photos, since PNG would only keep the noise of their codec; for
 // everything else, and for regions, PNG, and JPEG where that takes too many bytes.
 func encodings(t Target, photo bool) []encoding {
 	var ways []encoding
-	good, fair := encoding{JPEG, 90}, encoding{JPEG, 75}
+	good, fair := encoding{format: JPEG, quality: 90}, encoding{format: JPEG, quality: 75}
 	switch {
 	case photo && t.takes(JPEG):
 		ways = append(ways, good, fair)
@@ -57,7 +64,11 @@ func (e encoding) encode(s *stop, m image.Image, limit int64) ([]byte, error) {
 	w := &budgetWriter{max: limit, stop: s}
 	var err error
 	if e.format == PNG {
-		err = png.Encode(w, m)
+		enc := png.Encoder{}
+		if e.pool != nil {
+			enc.BufferPool = e.pool
+		}
+		err = enc.Encode(w, m)
 	} else {
 		err = jpeg.Encode(w, onWhite(m), &jpeg.Options{Quality: e.quality})
 	}
@@ -90,6 +101,7 @@ func (e encoding) estimate(s *stop, m image.Image) (n int64, ok bool, err error)
 	if !ok || r.Dy() < sampledFrom {
 		return 0, false, nil
 	}
+	e.pool = &onePool{}
 	for i := range bands {
 		y := r.Min.Y + (r.Dy()-bandRows)*i/(bands-1)
 		b, err := e.encode(s, part.SubImage(image.Rect(r.Min.X, y, r.Max.X, y+bandRows)), 0)

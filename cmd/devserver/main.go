@@ -19,6 +19,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 	"time"
 )
@@ -31,6 +32,10 @@ func main() {
 	o, err := parseFlags(os.Args[1:], os.Stderr)
 	if err != nil {
 		os.Exit(2) // the flag package has said why
+	}
+	// Its heap is some tens of megabytes of short lives: collecting them less often is a tenth of its time. GOGC overrides.
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(300)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()

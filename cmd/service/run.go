@@ -254,6 +254,8 @@ func (s *service) stores(ctx context.Context) (places, error) {
 	if tp != nil {
 		s.later(func(ctx context.Context) { _ = tp.Stop(ctx) })
 		out.temporal = client.Options{HostPort: tp.Address(), Namespace: tp.Namespace()}
+		// It is on this machine: packing what goes there costs more than it spares.
+		out.temporal.ConnectionOptions.GrpcCompression = &client.GrpcCompressionNone{}
 		out.ui = tp.UIURL()
 		s.watch("temporal", tp.Done(), tp.Err)
 	}

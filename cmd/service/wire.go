@@ -21,7 +21,10 @@ import (
 	"sightline/workflows"
 )
 
-const maxShown = 4 // pictures in one request
+const (
+	maxShown = 4         // pictures in one request
+	maxHeld  = 256 << 20 // bytes of fetched files at once, over all turns
+)
 
 // connector is what every place of an agent gives the rest.
 type connector interface {
@@ -163,6 +166,7 @@ func (s *service) activities(db *checkpoints.DB, members []*member, box *proving
 	var swept *tools.Workspaces
 	holds := &tools.Holds{}
 	a := &workflows.Activities{DB: db, Log: s.log, Drafts: s.c.Drafts, At: s.o.At, Agents: map[chat.AgentID]*workflows.Agent{}}
+	memory := agent.NewMemory(maxHeld)
 	decoder := visual.NewDecoder(s.c.Images) // one a process: decodes are serial
 	for _, m := range members {
 		ac := attachments.Config{
@@ -178,11 +182,11 @@ func (s *service) activities(db *checkpoints.DB, members []*member, box *proving
 			return nil, err
 		}
 		looker := &agent.Looker{Authorizer: auth, Decoder: decoder, Quarantines: quarantines{db}, At: s.o.At, Decoded: s.tele.Decoded,
-			Pages: documents, MaxDocument: documents.Limits().MaxBytes}
+			Pages: documents, MaxDocument: documents.Limits().MaxBytes, Memory: memory}
 		ws, more := s.workspaces(db, auth, box, holds, looker)
 		swept = ws // the workspaces of all agents are in one folder
 		registry, err := agent.NewRegistry(append([]agent.Tool{
-			&tools.ListDocuments{Authorizer: auth}, &tools.ViewImages{Looker: looker}, &tools.ReadDocument{Authorizer: auth, Reader: documents},
+			&tools.ListDocuments{Authorizer: auth}, &tools.ViewImages{Looker: looker}, &tools.ReadDocument{Authorizer: auth, Reader: documents, Memory: memory},
 		}, more...)...)
 		if err != nil {
 			return nil, err

@@ -195,7 +195,7 @@ func (s *service) pdfCache() string {
 // workspaces gives an agent's looker and registry what a sandbox allows, once
 // there is one: until then an agent offers none of it.
 func (s *service) workspaces(db *checkpoints.DB, auth *attachments.Authorizer, box *proving, holds *tools.Holds, looker *agent.Looker) (*tools.Workspaces, []agent.Tool) {
-	w := &tools.Workspaces{Runner: box.proved, Store: db, Authorizer: auth, TTL: s.c.Sandbox.TTL, Holds: holds, Log: s.log}
+	w := &tools.Workspaces{Runner: box.proved, Store: db, Authorizer: auth, TTL: s.c.Sandbox.TTL, Holds: holds, Memory: looker.Memory, Log: s.log}
 	looker.Files = w
 	return w, []agent.Tool{
 		&tools.ImportAttachment{Workspaces: w}, &tools.WorkspaceExec{Workspaces: w}, &tools.WorkspaceList{Workspaces: w},

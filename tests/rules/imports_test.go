@@ -43,7 +43,7 @@ var layers = map[string]layer{
 	"attachments/document/documenttest": {why: "support for tests, which says where they keep the compiled PDF engine"},
 	checkpointsDir: {ours: []string{chatDir}, others: []string{pgxModule},
 		why: "the store keeps rows and translates driver errors; what they mean is decided elsewhere"},
-	agentDir: {ours: []string{attachmentsDir, visualDir, "attachments/document", chatDir},
+	agentDir: {ours: []string{attachmentsDir, visualDir, "attachments/document", chatDir}, others: []string{"golang.org/x/sync"},
 		why: "one inference knows no workflow, no database and no provider"},
 	"agent/openai": {ours: []string{agentDir, visualDir}, others: []string{openaiModule},
 		why: "the one adapter to a provider: it gets pictures that were authorized, never a grant"},

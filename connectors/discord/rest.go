@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/time/rate"
 )
 
 const (
@@ -22,6 +24,13 @@ const (
 	restAttempts  = 4
 	longestWait   = time.Minute // a longer Retry-After is the caller's affair
 	deadToken     = time.Minute
+)
+
+// Discord takes 50 requests a second of a bot, whatever they are; those of
+// interactions do not count. Any second must have room for both.
+const (
+	paceSteady = 45
+	paceBurst  = 5
 )
 
 var (
@@ -62,6 +71,7 @@ type rest struct {
 	http  *http.Client
 	slow  *http.Client // for files
 	now   func() time.Time
+	pace  *rate.Limiter
 
 	mu    sync.Mutex
 	until map[string]time.Time // by route; "" is everything
@@ -76,6 +86,7 @@ func newRest(base *url.URL, token string, now func() time.Time) *rest {
 	}
 	return &rest{
 		base: base.String() + "/v" + apiVersion, token: token, now: now, until: map[string]time.Time{},
+		pace: rate.NewLimiter(paceSteady, paceBurst),
 		http: client(restTimeout), slow: client(uploadTimeout),
 	}
 }
@@ -102,7 +113,7 @@ func (r *rest) do(ctx context.Context, method, path string, body, out any) error
 		}
 	}
 	for attempt := range restAttempts {
-		if err = r.wait(ctx, route(method, path)); err != nil {
+		if err = r.turn(ctx, method, path); err != nil {
 			return err
 		}
 		var again time.Duration
@@ -246,6 +257,24 @@ func (r *rest) hold(route string, d time.Duration) {
 		r.until[route] = t
 	}
 }
+
+// turn waits until a call may be made. Being refused costs a request as well,
+// and those who are refused together come back together.
+func (r *rest) turn(ctx context.Context, method, path string) error {
+	if err := r.wait(ctx, route(method, path)); err != nil || ownToken(path) {
+		return err
+	}
+	if err := r.pace.Wait(ctx); err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return fmt.Errorf("%w: there is no time left to wait for its turn", errNetwork)
+	}
+	return r.wait(ctx, route(method, path)) // what was learned meanwhile
+}
+
+// idle reports whether a call that nobody would miss keeps none waiting.
+func (r *rest) idle() bool { return r.pace.Tokens() >= 1 }
 
 func (r *rest) wait(ctx context.Context, route string) error {
 	r.mu.Lock()

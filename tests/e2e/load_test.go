@@ -29,6 +29,7 @@ type crowd struct {
 
 func discordCrowd(b *testing.B, n int) crowd {
 	s := fakediscord.New(b)
+	s.GlobalLimit = 50
 	ann := s.AddUser("ann")
 	guild := s.AddGuild(ann)
 	var channels []string
@@ -47,7 +48,12 @@ func discordCrowd(b *testing.B, n int) crowd {
 			}
 			return out
 		},
-		faults: s.Violations,
+		faults: func() []string {
+			if n := s.Held(); n > 0 {
+				return []string{fmt.Sprintf("%d requests were over its limit", n)}
+			}
+			return s.Violations()
+		},
 	}
 }
 

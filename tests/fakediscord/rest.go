@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 )
 
 var version = regexp.MustCompile(`^/api/v(9|10)(/.*)$`)
@@ -41,9 +42,43 @@ func (s *Server) handle(w http.ResponseWriter, r *http.Request) {
 		fail(w, 401, 0, "401: Unauthorized")
 		return
 	}
+	if p[0] != "interactions" && p[0] != "webhooks" && s.limited(w) {
+		return
+	}
 	if !s.route(w, r, p) {
 		fail(w, 404, 0, "404: Not Found")
 	}
+}
+
+// limited refuses what is over the limit of a bot in any second.
+func (s *Server) limited(w http.ResponseWriter) bool {
+	if s.GlobalLimit == 0 {
+		return false
+	}
+	now := time.Now()
+	for len(s.recent) > 0 && now.Sub(s.recent[0]) >= time.Second {
+		s.recent = s.recent[1:]
+	}
+	if len(s.recent) < s.GlobalLimit {
+		s.recent = append(s.recent, now)
+		return false
+	}
+	s.held++
+	after := (time.Second - now.Sub(s.recent[0])).Seconds()
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(after))))
+	w.Header().Set("X-RateLimit-Global", "true")
+	w.Header().Set("X-RateLimit-Scope", "global")
+	w.WriteHeader(http.StatusTooManyRequests)
+	_ = json.NewEncoder(w).Encode(map[string]any{"message": "You are being rate limited.", "retry_after": after, "global": true})
+	return true
+}
+
+// Held counts the requests that were over the limit.
+func (s *Server) Held() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.held
 }
 
 // Answer answers a request as the platform would; for Intercept, which may

@@ -38,6 +38,9 @@ type Server struct {
 	Shards         int
 	Concurrency    int
 	IdentifyWindow time.Duration
+	// GlobalLimit is how many requests any second has room for; the platform's
+	// is 50. 0 is not enforced: a test's own requests are not a bot's.
+	GlobalLimit int
 	// Intercept, when set, may answer a request instead of the fake.
 	Intercept func(w http.ResponseWriter, r *http.Request) (done bool)
 
@@ -66,6 +69,8 @@ type Server struct {
 	commands     []map[string]any
 	interactions map[string]*Interaction
 	requests     []string
+	recent       []time.Time // requests of the last second
+	held         int
 }
 
 // New starts a platform that ends with the test.

@@ -12,14 +12,23 @@ import (
 // a single time, whoever waits for it.
 func (b *Bot) warm(ctx context.Context, q attachments.Question, places ...string) {
 	g := q.Source.Workspace
+	busy := b.facts.busy(g)
+	if busy {
+		go func() { _, _ = ask[[]channel](ctx, b.facts, g, channelsPath(g)) }()
+		go func() { _, _ = ask[member](ctx, b.facts, g, memberPath(g, b.identity.id())) }()
+	}
 	for _, id := range append(places, q.Source.Channel) {
-		go func() { _, _ = ask[channel](ctx, b.facts, g, "/channels/"+id) }()
+		if thread := id != q.Source.Channel; thread || !busy {
+			go func() { _, _ = ask[channel](ctx, b.facts, g, "/channels/"+id) }()
+		}
 	}
 	go func() { _, _ = ask[guild](ctx, b.facts, g, "/guilds/"+g) }()
 	if asks(q) {
 		go func() { _, _ = ask[member](ctx, b.facts, g, memberPath(g, q.Actor.User)) }()
 	}
 }
+
+func channelsPath(guildID string) string { return "/guilds/" + guildID + "/channels" }
 
 func memberPath(guildID, user string) string { return "/guilds/" + guildID + "/members/" + user }
 
@@ -54,7 +63,14 @@ func (b *Bot) askerReads(ctx context.Context, q attachments.Question, parent cha
 	case g.OwnerID == q.Actor.User:
 		return "", nil
 	}
-	var roles []role
+	if combined(g.ID, m.in(g), parent.Overwrites, q.Actor.User)&permView == 0 {
+		return "the one who asks can't see the channel any more", nil
+	}
+	return "", nil
+}
+
+// in are a member's roles, @everyone first.
+func (m member) in(g guild) (roles []role) {
 	for _, r := range g.Roles {
 		if r.ID == g.ID {
 			roles = slices.Insert(roles, 0, r)
@@ -62,10 +78,34 @@ func (b *Bot) askerReads(ctx context.Context, q attachments.Question, parent cha
 			roles = append(roles, r)
 		}
 	}
-	if combined(g.ID, roles, parent.Overwrites, q.Actor.User)&permView == 0 {
-		return "the one who asks can't see the channel any more", nil
+	return roles
+}
+
+// amongAll looks for a channel among all of its server. That list has what the
+// bot can't see as well, so its own permissions are asked for, too. A thread is
+// not in it, and what can't be established this way is asked for alone.
+func (b *Bot) amongAll(ctx context.Context, guildID, id string) (c channel, reason string, ok bool, err error) {
+	list, err := ask[[]channel](ctx, b.facts, guildID, channelsPath(guildID))
+	if err != nil {
+		return channel{}, "", false, ctx.Err()
 	}
-	return "", nil
+	n := slices.IndexFunc(list, func(c channel) bool { return c.ID == id })
+	if n < 0 || list[n].GuildID != guildID || list[n].Overwrites == nil {
+		return channel{}, "", false, nil
+	}
+	g, reason, err := b.liveGuild(ctx, guildID)
+	if err != nil || reason != "" {
+		return channel{}, reason, reason != "", err
+	}
+	self := b.identity.id()
+	m, err := ask[member](ctx, b.facts, guildID, memberPath(guildID, self))
+	if err != nil || m.User == nil || m.User.ID != self {
+		return channel{}, "", false, ctx.Err()
+	}
+	if g.OwnerID != self && combined(guildID, m.in(g), list[n].Overwrites, self)&permView == 0 {
+		return channel{}, "the agent can't see the place any more", true, nil
+	}
+	return list[n], "", true, nil
 }
 
 // liveGuild is a server with its roles as they are now.

@@ -177,6 +177,11 @@ func (b *Bot) established(ctx context.Context, q attachments.Question, src, dst 
 
 // liveChannel is a channel as it is now; a reason says that the agent has lost it.
 func (b *Bot) liveChannel(ctx context.Context, guildID, id string) (channel, string, error) {
+	if b.facts.busy(guildID) {
+		if c, reason, ok, err := b.amongAll(ctx, guildID, id); ok || err != nil {
+			return c, reason, err
+		}
+	}
 	c, err := ask[channel](ctx, b.facts, guildID, "/channels/"+id)
 	switch {
 	case hasStatus(err, 403, 404):

@@ -2,6 +2,7 @@ package discord
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -46,8 +47,20 @@ func (w *world) expect(what string, src chat.Event, dst chat.Place, rule string)
 	}
 }
 
-func TestAudienceRules(t *testing.T) {
-	w := newWorld(t)
+// bothWays: what channels are is asked for one by one, or for all of a server.
+func bothWays(t *testing.T, f func(*testing.T, *world)) {
+	for _, bulk := range []bool{false, true} {
+		t.Run(fmt.Sprint("bulk=", bulk), func(t *testing.T) {
+			w := newWorld(t)
+			w.bulk = bulk
+			f(t, w)
+		})
+	}
+}
+
+func TestAudienceRules(t *testing.T) { bothWays(t, audienceRules) }
+
+func audienceRules(t *testing.T, w *world) {
 	public := w.AddThread(w.channel, fakediscord.PublicThread, w.Bot.ID)
 	second := w.AddThread(w.channel, fakediscord.PublicThread, w.Bot.ID)
 	private := w.AddThread(w.channel, fakediscord.PrivateThread, w.Bot.ID, w.alice)
@@ -92,8 +105,9 @@ func TestAudienceRules(t *testing.T) {
 
 // Whoever has left, or lost the channel, is looked nothing up for, though
 // their message came before. Others are unaffected by an uploader who left.
-func TestWhoAsksHasToReadTheChannel(t *testing.T) {
-	w := newWorld(t)
+func TestWhoAsksHasToReadTheChannel(t *testing.T) { bothWays(t, whoAsksHasToReadTheChannel) }
+
+func whoAsksHasToReadTheChannel(t *testing.T, w *world) {
 	now := newClock()
 	w.change = func(c *Config) { c.Now = now.now }
 	role := w.AddRole(w.guild, 0, w.bob)
@@ -149,8 +163,9 @@ func TestWhoAsksHasToReadTheChannel(t *testing.T) {
 }
 
 // discordgo's own computation ignores the parent's overwrites for threads.
-func TestHistoryHasToBeUniversal(t *testing.T) {
-	w := newWorld(t)
+func TestHistoryHasToBeUniversal(t *testing.T) { bothWays(t, historyHasToBeUniversal) }
+
+func historyHasToBeUniversal(t *testing.T, w *world) {
 	role := w.AddRole(w.guild, 0, w.bob)
 	thread := w.AddThread(w.channel, fakediscord.PublicThread, w.Bot.ID)
 	w.run()
@@ -231,10 +246,58 @@ func TestFactsAreLiveAndShared(t *testing.T) {
 	w.until("a reconnection drops the facts", func() bool { return w.bot.facts.epochOf(w.guild) > before })
 }
 
+// A server in which people talk everywhere is asked for all of its channels, and
+// costs no more requests than a quiet one.
+func TestManyChannelsAreAskedForTogether(t *testing.T) {
+	w := newWorld(t)
+	now := newClock()
+	w.change = func(c *Config) { c.Now = now.now }
+	var channels []string
+	for range 40 {
+		channels = append(channels, w.AddChannel(w.guild))
+	}
+	w.run()
+	var said []chat.Event
+	for _, c := range channels {
+		said = append(said, w.said(c))
+	}
+	asked := func(path string) (n int) {
+		for _, r := range w.Requests() {
+			if strings.HasPrefix(r, "GET "+path) && !strings.Contains(r, "/messages") {
+				n++
+			}
+		}
+		return n
+	}
+	one := asked("/channels/") // the connector may have asked what a channel is
+	for range 2 {
+		for _, e := range said {
+			w.expect("one of many", e, e.Place, "S1")
+		}
+	}
+	if n := asked("/channels/") - one; n != manyChannels {
+		t.Errorf("%d channels were asked for one by one, want %d", n, manyChannels)
+	}
+	if n := asked("/guilds/" + w.guild + "/channels"); n != 1 {
+		t.Errorf("all were asked for %d times", n)
+	}
+	// It is no older for that, nor wider.
+	w.SetOverwrites(channels[39], fakediscord.Deny(w.guild, see))
+	w.expectSoon("lost", said[39], said[39].Place, "")
+	w.expect("not lost", said[38], said[38].Place, "S1")
+	before := asked("/guilds/" + w.guild + "/channels")
+	now.later(factsLife)
+	w.expect("later", said[38], said[38].Place, "S1")
+	if asked("/guilds/"+w.guild+"/channels")+asked("/channels/")-one-manyChannels == before {
+		t.Error("facts of 30 s ago were used")
+	}
+}
+
 // An answer that was on its way when the permissions changed is about the
 // time before.
-func TestAnswersOnTheirWayAreDropped(t *testing.T) {
-	w := newWorld(t)
+func TestAnswersOnTheirWayAreDropped(t *testing.T) { bothWays(t, answersOnTheirWayAreDropped) }
+
+func answersOnTheirWayAreDropped(t *testing.T, w *world) {
 	var once sync.Once
 	w.Intercept = func(rw http.ResponseWriter, r *http.Request) (done bool) {
 		if !strings.Contains(r.URL.Path, "/guilds/"+w.guild) {
@@ -256,8 +319,9 @@ func TestAnswersOnTheirWayAreDropped(t *testing.T) {
 	w.expect("changed meanwhile", src, src.Place, "")
 }
 
-func TestDoubtRefuses(t *testing.T) {
-	w := newWorld(t)
+func TestDoubtRefuses(t *testing.T) { bothWays(t, doubtRefuses) }
+
+func doubtRefuses(t *testing.T, w *world) {
 	dm := w.AddDM(w.alice)
 	var now atomic.Pointer[func(*http.Request) bool] // what is asked ahead may still be under way
 	breaks := func(f func(*http.Request) bool) { now.Store(&f) }

@@ -3,6 +3,7 @@ package discord
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"time"
 )
@@ -19,7 +20,14 @@ type facts struct {
 	mu     sync.Mutex
 	epochs map[string]int64 // by guild; "" is everything
 	m      map[string]*fact
+	single map[string][]time.Time // by guild: when its channels were last asked for, one by one
+	many   int
 }
+
+// manyChannels of a guild that were asked for one by one, in the life of a
+// fact, are reason to ask for all at once: of the few requests that the
+// platform takes in a second, each of them costs one as well.
+const manyChannels = 8
 
 type fact struct {
 	done  chan struct{}
@@ -30,7 +38,7 @@ type fact struct {
 }
 
 func newFacts(r *rest, now func() time.Time) *facts {
-	return &facts{rest: r, now: now, epochs: map[string]int64{}, m: map[string]*fact{}}
+	return &facts{rest: r, now: now, epochs: map[string]int64{}, m: map[string]*fact{}, single: map[string][]time.Time{}, many: manyChannels}
 }
 
 // drop forgets what is known of a guild, or of everything. What is being
@@ -64,6 +72,7 @@ func ask[T any](ctx context.Context, f *facts, guild, path string) (T, error) {
 			}
 			k = &fact{done: make(chan struct{}), epoch: e, at: f.now()}
 			f.m[path] = k
+			f.count(guild, path)
 			f.mu.Unlock()
 			var v T
 			k.err = f.rest.do(ctx, "GET", path, nil, &v)
@@ -101,6 +110,24 @@ func ask[T any](ctx context.Context, f *facts, guild, path string) (T, error) {
 		}
 		return v, nil
 	}
+}
+
+// count notes a question about one channel. The caller holds mu.
+func (f *facts) count(guild, path string) {
+	if guild == "" || !strings.HasPrefix(path, "/channels/") {
+		return
+	}
+	l := append(f.single[guild], f.now())
+	f.single[guild] = l[max(0, len(l)-manyChannels):]
+}
+
+// busy reports whether so many channels of a guild are asked for that all of
+// them are better asked for at once.
+func (f *facts) busy(guild string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	l := f.single[guild]
+	return guild != "" && len(l) >= f.many && (f.many == 0 || f.now().Sub(l[len(l)-f.many]) < factsLife)
 }
 
 func ended(err error) bool {

@@ -147,6 +147,7 @@ type world struct {
 	change         func(*Config)
 	openTimeout    time.Duration
 	identifyEvery  time.Duration
+	bulk           bool // channels are asked for together from the first one on
 }
 
 type lockedBuffer struct {
@@ -238,6 +239,9 @@ func (w *world) make() *Bot {
 	}
 	if w.openTimeout > 0 {
 		b.openTimeout = w.openTimeout
+	}
+	if w.bulk {
+		b.facts.many = 0
 	}
 	w.bot = b
 	return b

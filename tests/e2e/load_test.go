@@ -50,7 +50,7 @@ func discordCrowd(b *testing.B, n int) crowd {
 		},
 		faults: func() []string {
 			if n := s.Held(); n > 0 {
-				return []string{fmt.Sprintf("%d requests were over its limit", n)}
+				return []string{fmt.Sprintf("%d requests of %d were over its limit", n, len(s.Requests()))}
 			}
 			return s.Violations()
 		},

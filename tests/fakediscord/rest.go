@@ -152,6 +152,19 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request, p []string) bool 
 			return true
 		}
 		return answer(w, g.whole())
+	case is("GET", "guilds", "*", "channels"):
+		g := s.guilds[p[1]]
+		if g == nil {
+			fail(w, 404, 10004, "Unknown Guild")
+			return true
+		}
+		out := []*channel{} // those that the bot can't see as well, and no threads
+		for _, c := range s.channels {
+			if c.GuildID == g.ID && !c.thread() {
+				out = append(out, s.shown(c))
+			}
+		}
+		return answer(w, out)
 	case is("GET", "guilds", "*", "members", "*"):
 		return s.member(w, p[1], p[3])
 	case p[0] == "channels" && len(p) > 1:

@@ -153,7 +153,7 @@ func TestAgainstTheSpecification(t *testing.T) {
 		{"/gateway/bot", "GatewayBotResponse"}, {"/channels/" + c, "GuildChannelResponse"}, {"/channels/" + thread, "ThreadResponse"},
 		{"/channels/" + dm, "PrivateChannelResponse"}, {"/channels/" + c + "/messages/" + first.ID, "MessageResponse"},
 		{"/channels/" + c + "/messages/" + answer.ID, "MessageResponse"}, {"/channels/" + c + "/messages/" + forward.ID, "MessageResponse"},
-		{"/channels/" + c + "/messages?limit=100", "[]MessageResponse"}, {"/guilds/" + g, "GuildWithCountsResponse"},
+		{"/channels/" + c + "/messages?limit=100", "[]MessageResponse"}, {"/guilds/" + g, "GuildWithCountsResponse"}, {"/guilds/" + g + "/channels", "[]GuildChannelResponse"},
 	} {
 		req, _ := http.NewRequestWithContext(t.Context(), "GET", s.URL+"/v10"+q.path, nil)
 		req.Header.Set("Authorization", "Bot "+s.Token)

@@ -282,8 +282,8 @@ func TestManyChannelsAreAskedForTogether(t *testing.T) {
 		t.Errorf("all were asked for %d times", n)
 	}
 	// It is no older for that, nor wider.
-	w.SetOverwrites(channels[39], fakediscord.Deny(w.guild, see))
-	w.expectSoon("lost", said[39], said[39].Place, "")
+	w.SetOverwrites(channels[39], fakediscord.Member(w.Bot.ID, 0, see))
+	w.expectSoon("lost to the bot alone", said[39], said[39].Place, "")
 	w.expect("not lost", said[38], said[38].Place, "S1")
 	before := asked("/guilds/" + w.guild + "/channels")
 	now.later(factsLife)

@@ -30,8 +30,8 @@ const (
 // interactions do not count. Any second must have room for both, and for some
 // that a busy machine sends late.
 const (
-	paceSteady = 43
-	paceBurst  = 3
+	paceSteady = 45
+	paceBurst  = 2
 )
 
 var (
@@ -274,8 +274,9 @@ func (r *rest) turn(ctx context.Context, method, path string) error {
 	return r.wait(ctx, route(method, path)) // what was learned meanwhile
 }
 
-// idle reports whether a call that nobody would miss keeps none waiting.
-func (r *rest) idle() bool { return r.pace.Tokens() >= 1 }
+// idle reports whether a call that nobody would miss keeps none waiting: nothing
+// was asked for a moment.
+func (r *rest) idle() bool { return r.pace.Tokens() >= paceBurst }
 
 func (r *rest) wait(ctx context.Context, route string) error {
 	r.mu.Lock()

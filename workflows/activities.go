@@ -48,6 +48,7 @@ type Activities struct {
 	// Drafts shows answers while they are made, where the place can.
 	Drafts bool
 	pace   pace
+	Pulse  *Pulse // shared with Ingress
 	// At is called at each durable boundary; nil outside of tests.
 	At func(boundary string)
 }
@@ -64,34 +65,6 @@ func Register(w worker.Registry, a *Activities) {
 	w.RegisterWorkflowWithOptions(Turn, workflow.RegisterOptions{Name: TurnType})
 	w.RegisterWorkflowWithOptions(Compaction, workflow.RegisterOptions{Name: CompactionType})
 	w.RegisterActivity(a)
-}
-
-// BeatEvery is how often a long activity tells that it lives. Its answer
-// carries a cancellation, so it bounds how long a stop takes; the worker must
-// not throttle it to less. Most activities end before the first.
-const BeatEvery = time.Second
-
-// beat keeps the server told that this worker lives, and carries its
-// cancellation to ctx, until end is called.
-func beat(ctx context.Context) (end func()) {
-	stop := make(chan struct{})
-	gone := make(chan struct{})
-	go func() {
-		defer close(gone)
-		t := time.NewTicker(BeatEvery)
-		defer t.Stop()
-		for {
-			select {
-			case <-stop:
-				return
-			case <-ctx.Done():
-				return
-			case <-t.C:
-				activity.RecordHeartbeat(ctx)
-			}
-		}
-	}()
-	return func() { close(stop); <-gone }
 }
 
 // maxAttempts is how often an inference or a tool is tried. Attempts that only
@@ -151,7 +124,7 @@ func (a *Activities) agent(id chat.AgentID) (*Agent, error) {
 
 // Begin writes the turn's row and its first step.
 func (a *Activities) Begin(ctx context.Context, in TurnInput) (BeginResult, error) {
-	defer beat(ctx)()
+	defer a.Pulse.beat(ctx)()
 	a.at("begin.started")
 	r, err := a.begin(ctx, in)
 	return r, settle(ctx, err)
@@ -189,7 +162,7 @@ func (a *Activities) begin(ctx context.Context, in TurnInput) (BeginResult, erro
 
 // Join adds a message that arrived meanwhile to the turn.
 func (a *Activities) Join(ctx context.Context, in JoinInput) error {
-	defer beat(ctx)()
+	defer a.Pulse.beat(ctx)()
 	a.at("join.started")
 	_, _, err := a.DB.AppendStep(ctx, checkpoints.Step{Turn: in.Turn, Seq: in.Seq, Kind: checkpoints.StepUser, Message: in.Message})
 	if err == nil {
@@ -200,7 +173,7 @@ func (a *Activities) Join(ctx context.Context, in JoinInput) error {
 
 // Finish closes the turn's row.
 func (a *Activities) Finish(ctx context.Context, in FinishInput) error {
-	defer beat(ctx)()
+	defer a.Pulse.beat(ctx)()
 	return settle(ctx, a.finish(ctx, in))
 }
 

@@ -87,7 +87,7 @@ func Compaction(ctx workflow.Context, in CompactInput) error {
 // Compact retells older turns in a summary. Its failure costs nothing but the
 // memory of them: they are counted, and their attachments are still listed.
 func (a *Activities) Compact(ctx context.Context, in CompactInput) error {
-	defer beat(ctx)()
+	defer a.Pulse.beat(ctx)()
 	a.at("compact.started")
 	return settle(ctx, attempts(ctx, a.compact(ctx, in)))
 }

@@ -24,7 +24,7 @@ const failCalls = "too_many_calls"
 
 // Infer makes assistant step Seq, or finds it made.
 func (a *Activities) Infer(ctx context.Context, in InferInput) (InferResult, error) {
-	defer beat(ctx)()
+	defer a.Pulse.beat(ctx)()
 	a.at("infer.started")
 	if in.Begin != nil {
 		r, err := a.begin(ctx, *in.Begin)

@@ -21,6 +21,7 @@ type Ingress struct {
 	At func(boundary string)
 	// Visible reports whether Temporal has the search attributes; nil: it has not.
 	Visible func() bool
+	Pulse   *Pulse // shared with Activities
 }
 
 func (g *Ingress) at(b string) {
@@ -113,5 +114,6 @@ func (g *Ingress) Stop(ctx context.Context, c chat.ConversationID) error {
 	if err != nil {
 		return fmt.Errorf("signal stop: %w", err)
 	}
+	g.Pulse.hurry()
 	return nil
 }

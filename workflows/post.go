@@ -16,7 +16,7 @@ import (
 // Post sends the turn's one reply. The intent is a row before the platform is
 // called; the key makes the platform's own repetition harmless.
 func (a *Activities) Post(ctx context.Context, in PostInput) (PostResult, error) {
-	defer beat(ctx)()
+	defer a.Pulse.beat(ctx)()
 	a.at("post.started")
 	r, err := a.postAndFinish(ctx, in)
 	return r, settle(ctx, err)
@@ -111,7 +111,7 @@ func (a *Activities) post(ctx context.Context, in PostInput) (PostResult, error)
 // Tell says that there is no answer, for a turn that could not even begin.
 // Its key is the reply's own, so that a turn never says two things.
 func (a *Activities) Tell(ctx context.Context, in TurnInput) error {
-	defer beat(ctx)()
+	defer a.Pulse.beat(ctx)()
 	a.at("tell.started")
 	return settle(ctx, a.tell(ctx, in))
 }

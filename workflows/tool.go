@@ -20,7 +20,7 @@ import (
 //	intent -> effect -> receipt (with the step)
 //	   └── found without a receipt: uncertain
 func (a *Activities) Tool(ctx context.Context, in ToolInput) error {
-	defer beat(ctx)()
+	defer a.Pulse.beat(ctx)()
 	a.at("tool.started")
 	return settle(ctx, attempts(ctx, a.tool(ctx, in)))
 }

@@ -59,6 +59,7 @@ type service struct {
 	say   local.Progress
 	tele  *telemetry.Telemetry
 	undo  []func(context.Context)
+	pulse workflows.Pulse
 	ended chan error // an error of something that should not have ended
 }
 

@@ -71,7 +71,7 @@ func (s *service) workers(tc client.Client, a *workflows.Activities) error {
 		MaxConcurrentWorkflowTaskPollers: 8,
 		MaxConcurrentActivityTaskPollers: 8,
 		WorkerStopTimeout:                5 * time.Second,
-		MaxHeartbeatThrottleInterval:     workflows.BeatEvery,
+		MaxHeartbeatThrottleInterval:     workflows.HurryEvery,
 		// A worker whose server went away for good ends the process rather
 		// than looking alive.
 		OnFatalError: func(err error) { s.fatal(fmt.Errorf("the worker ended: %w", err)) },

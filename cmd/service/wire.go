@@ -143,7 +143,7 @@ func (s *service) page(a AgentConfig, db *checkpoints.DB, tc client.Client, sink
 }
 
 func (s *service) ingress(db *checkpoints.DB, tc client.Client) *workflows.Ingress {
-	return &workflows.Ingress{DB: db, Client: tc, At: s.o.At, Visible: s.attributes(tc).ok.Load}
+	return &workflows.Ingress{DB: db, Client: tc, At: s.o.At, Visible: s.attributes(tc).ok.Load, Pulse: &s.pulse}
 }
 
 // turns answers the web place's question from the checkpoints.
@@ -165,7 +165,7 @@ func (s *service) activities(db *checkpoints.DB, members []*member, box *proving
 	documents := s.reader()
 	var swept *tools.Workspaces
 	holds := &tools.Holds{}
-	a := &workflows.Activities{DB: db, Log: s.log, Drafts: s.c.Drafts, At: s.o.At, Agents: map[chat.AgentID]*workflows.Agent{}}
+	a := &workflows.Activities{DB: db, Log: s.log, Drafts: s.c.Drafts, At: s.o.At, Pulse: &s.pulse, Agents: map[chat.AgentID]*workflows.Agent{}}
 	memory := agent.NewMemory(maxHeld)
 	decoder := visual.NewDecoder(s.c.Images) // one a process: decodes are serial
 	for _, m := range members {

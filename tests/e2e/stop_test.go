@@ -17,8 +17,9 @@ import (
 	"sightline/tests/fakemodel"
 )
 
-// soon is a second on a machine of one's own: a heartbeat, which carries the
-// cancellation. What was waited for is checked beside it, by what never came.
+// soon is a tenth of a second on a machine of one's own: after a stop all
+// activities beat at once, and the answer carries the cancellation. What was
+// waited for is checked beside it, by what never came.
 const soon = 5 * time.Second
 
 // stopped waits for the agent's last words to say so, and tells how long that
@@ -32,7 +33,7 @@ func stopped(t *testing.T, since time.Time, said func() []string) time.Duration 
 	return time.Since(since)
 }
 
-// A stop ends a turn within about a second, whether its model hangs or its
+// A stop ends a turn at once, whether its model hangs or its
 // picture waits for its turn to be decoded, and the next turn works.
 func TestStopEndsWhatWaits(t *testing.T) {
 	s := fakediscord.New(t)

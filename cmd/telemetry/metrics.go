@@ -23,6 +23,7 @@ type metrics struct {
 	decodeTime   *prometheus.HistogramVec // outcome
 	uses         *prometheus.CounterVec   // action, verdict, rule
 	posts        *prometheus.CounterVec   // platform, kind, outcome
+	limited      *prometheus.HistogramVec // platform
 }
 
 func newMetrics() *metrics {
@@ -46,6 +47,7 @@ func newMetrics() *metrics {
 	m.decodeTime = histogram("sightline_decode_seconds", "Time to bound, decode and normalise one picture, waiting for its turn included.", []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}, "outcome")
 	m.uses = counter("sightline_attachment_uses_total", "Decisions about attachments, by the rule that allowed or refused.", "action", "verdict", "rule")
 	m.posts = counter("sightline_posts_total", "Replies handed to their platforms.", "platform", "kind", "outcome")
+	m.limited = histogram("sightline_platform_wait_seconds", "Time that a call to a platform waited for its rate limits, of those that did.", []float64{.05, .25, 1, 5, 15, 60}, "platform")
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }

@@ -227,3 +227,12 @@ func (t *Telemetry) Decoded(took time.Duration, err error) {
 	}
 	t.metrics.decodeTime.WithLabelValues(outcome).Observe(took.Seconds())
 }
+
+// Limited is told how long calls to a platform waited for its rate limits.
+func (t *Telemetry) Limited(p chat.Platform) func(waited time.Duration) {
+	if t == nil { // doctor only looks
+		return nil
+	}
+	wait := t.metrics.limited.WithLabelValues(t.metrics.labels.value("platform", string(p)))
+	return func(d time.Duration) { wait.Observe(d.Seconds()) }
+}

@@ -146,6 +146,7 @@ func TestPortsAreCounted(t *testing.T) {
 	if _, ok := tele.Replier("slack", drafts{}).(workflows.Drafter); !ok {
 		t.Error("a connector lost its drafts")
 	}
+	tele.Limited("slack")(2 * time.Second)
 	tele.Decoded(20*time.Millisecond, nil)
 	tele.Decoded(time.Millisecond, &visual.Refusal{})
 	has(t, page(t, tele),
@@ -157,6 +158,7 @@ func TestPortsAreCounted(t *testing.T) {
 		`sightline_attachment_uses_total{action="show",rule="S1",verdict="allowed"} 1`, `sightline_attachment_uses_total{action="show",rule="member",verdict="refused"} 2`,
 		`sightline_posts_total{kind="answer",outcome="ok",platform="slack"} 1`, `sightline_posts_total{kind="answer",outcome="failed",platform="slack"} 1`,
 		`sightline_posts_total{kind="answer",outcome="refused",platform="slack"} 1`,
+		`sightline_platform_wait_seconds_sum{platform="slack"} 2`, `sightline_platform_wait_seconds_count{platform="slack"} 1`,
 		`sightline_decode_seconds_count{outcome="ok"} 1`, `sightline_decode_seconds_count{outcome="refused"} 1`)
 	if strings.Contains(page(t, tele), "made up") {
 		t.Error("a provider's word is a label")

@@ -86,8 +86,10 @@ type Config struct {
 	// first: what may have been edited or deleted while nobody listened.
 	Recent   func(ctx context.Context) ([]Recorded, error)
 	MaxBytes int64 // files over it are listed as oversize; 0: no limit
-	Log      *slog.Logger
-	Now      func() time.Time // default time.Now
+	// Limited, if set, is told how long a call waited for the platform's limits.
+	Limited func(waited time.Duration)
+	Log     *slog.Logger
+	Now     func() time.Time // default time.Now
 }
 
 // Bot is the connection. All of its methods may be called at once.
@@ -158,6 +160,7 @@ func New(c Config) (*Bot, error) {
 		identifyEvery: 5 * time.Second, // Discord's, and a little: the next one is counted from the end of the last
 	}
 	b.rest = newRest(base, c.Token, c.Now)
+	b.rest.limited = c.Limited
 	b.cdn = b.newCDN()
 	b.facts = newFacts(b.rest, c.Now)
 	b.marks = newMarks(c.Marks, c.Agent)

@@ -2,6 +2,7 @@ package discord
 
 import (
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -13,6 +14,8 @@ import (
 func TestPace(t *testing.T) {
 	w := newWorld(t)
 	w.GlobalLimit = 50
+	var waits atomic.Int64
+	w.change = func(c *Config) { c.Limited = func(time.Duration) { waits.Add(1) } }
 	w.run()
 	e := w.said(w.channel)
 	const calls = 120
@@ -31,6 +34,9 @@ func TestPace(t *testing.T) {
 	all.Wait()
 	if n := w.Held(); n > 0 {
 		t.Errorf("%d of %d requests were refused", n, calls)
+	}
+	if n := waits.Load(); n < calls/2 {
+		t.Errorf("only %d waits were told of", n)
 	}
 	if took := time.Since(began); took > 10*time.Second {
 		t.Errorf("%d requests took %v", calls, took)

@@ -30,8 +30,8 @@ const (
 // interactions do not count. Any second must have room for both, and for some
 // that a busy machine sends late.
 const (
-	paceSteady = 45
-	paceBurst  = 2
+	paceSteady = 47
+	paceBurst  = 1
 )
 
 var (
@@ -74,6 +74,8 @@ type rest struct {
 	now   func() time.Time
 	pace  *rate.Limiter
 
+	limited func(waited time.Duration) // nil: nobody is told
+
 	mu    sync.Mutex
 	until map[string]time.Time // by route; "" is everything
 	dead  time.Time            // after a 401: invalid requests get the host banned
@@ -114,7 +116,10 @@ func (r *rest) do(ctx context.Context, method, path string, body, out any) error
 		}
 	}
 	for attempt := range restAttempts {
-		if err = r.turn(ctx, method, path); err != nil {
+		began := time.Now()
+		err = r.turn(ctx, method, path)
+		r.waited(time.Since(began))
+		if err != nil {
 			return err
 		}
 		var again time.Duration
@@ -130,11 +135,21 @@ func (r *rest) do(ctx context.Context, method, path string, body, out any) error
 		if again > longestWait || attempt == restAttempts-1 {
 			return err
 		}
+		if hasStatus(err, http.StatusTooManyRequests) {
+			r.waited(again)
+		}
 		if serr := sleep(ctx, again); serr != nil {
 			return serr
 		}
 	}
 	return err
+}
+
+// waited tells of a wait that is more than the time it takes to find out.
+func (r *rest) waited(d time.Duration) {
+	if r.limited != nil && d > 5*time.Millisecond {
+		r.limited(d)
+	}
 }
 
 // once answers how long to wait before another try: negative for never, zero

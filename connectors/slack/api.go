@@ -60,6 +60,8 @@ type client struct {
 	token string
 	http  *http.Client
 	pause time.Duration // before the second try
+
+	limited func(waited time.Duration) // nil: nobody is told
 }
 
 func newClient(base *url.URL, token string) *client {
@@ -98,6 +100,9 @@ func (c *client) retry(ctx context.Context, token, method string, in url.Values,
 			pause = e.Retry
 		case !repeat, e != nil && !e.passing():
 			return h, err
+		}
+		if limited && c.limited != nil {
+			c.limited(pause)
 		}
 		if err := sleep(ctx, pause); err != nil {
 			return h, err

@@ -86,8 +86,10 @@ type Config struct {
 	Recent   func(ctx context.Context) ([]Recorded, error)
 	Aliases  Aliases // nil: kept in memory
 	MaxBytes int64   // of a file; larger ones are listed as too large. 0: no limit here
-	Log      *slog.Logger
-	Now      func() time.Time
+	// Limited, if set, is told how long a call waited for Slack's limits.
+	Limited func(waited time.Duration)
+	Log     *slog.Logger
+	Now     func() time.Time
 }
 
 // Bot is one running connector.
@@ -179,6 +181,7 @@ func New(c Config) (*Bot, error) {
 		b.c.Now = time.Now
 	}
 	b.api = newClient(base, c.BotToken)
+	b.api.limited = c.Limited
 	b.hosts = newHosts(base)
 	b.facts = newFactsCache(b.c.Now, b.channelInfo)
 	b.facts.save = b.saveAlias

@@ -232,7 +232,8 @@ func TestLongRepliesAndMentions(t *testing.T) {
 }
 
 func TestRetryAfterEndsWithTheContext(t *testing.T) {
-	s := open(t, nil).run()
+	told := make(chan time.Duration, 9)
+	s := open(t, func(c *Config) { c.Limited = func(d time.Duration) { told <- d } }).run()
 	s.post(fakeslack.Message{Channel: "D1", User: "U1", Text: "x"})
 	e := s.event()
 	s.fake.Fail("chat.postMessage", fakeslack.Failure{Status: 429, RetryAfter: 30, Times: 9})
@@ -241,6 +242,9 @@ func TestRetryAfterEndsWithTheContext(t *testing.T) {
 	began := time.Now()
 	if _, err := s.Post(ctx, chat.Reply{Key: "k", Place: e.Place, ReplyTo: e.Message, Text: "x"}); err == nil || time.Since(began) > 5*time.Second {
 		t.Errorf("%v after %v", err, time.Since(began))
+	}
+	if d := <-told; d != 30*time.Second {
+		t.Errorf("a wait of %v was told of", d)
 	}
 }
 

@@ -30,16 +30,18 @@ type crowd struct {
 func discordCrowd(b *testing.B, n int) crowd {
 	s := fakediscord.New(b)
 	s.GlobalLimit = 50
-	ann := s.AddUser("ann")
-	guild := s.AddGuild(ann)
-	var channels []string
+	var people, channels []string
+	for i := range n {
+		people = append(people, s.AddUser(fmt.Sprint("user", i)))
+	}
+	guild := s.AddGuild(people...)
 	for range n {
 		channels = append(channels, s.AddChannel(guild))
 	}
 	return crowd{
 		env: []string{"DISCORD_TOKEN=" + s.Token, "DISCORD_API_URL=" + s.URL},
 		say: func(conv int, text string, f file) {
-			s.Post(channels[conv], ann, fakediscord.Draft{Text: "<@" + s.Bot.ID + "> " + text,
+			s.Post(channels[conv], people[conv], fakediscord.Draft{Text: "<@" + s.Bot.ID + "> " + text,
 				Files: []fakediscord.File{{Name: f.name, Type: "image/png", Data: f.data}}})
 		},
 		said: func(conv int) (out []string) {

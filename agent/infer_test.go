@@ -82,7 +82,7 @@ func TestPromptNamesWhatIsShownAndWhatIsNot(t *testing.T) {
 			t.Errorf("the shown part lacks %q:\n%s", want, shown)
 		}
 	}
-	for _, want := range []string{string(broken.ID), "incomplete", string(svg.ID), "import it into the workspace", string(deleted.ID), attachments.ErrNotAvailable.Error()} {
+	for _, want := range []string{string(broken.ID), "incomplete", string(svg.ID), "into a workspace", string(deleted.ID), attachments.ErrNotAvailable.Error()} {
 		if !strings.Contains(hidden, want) {
 			t.Errorf("the hidden part lacks %q:\n%s", want, hidden)
 		}

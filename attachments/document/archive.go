@@ -176,7 +176,7 @@ func sniffZIP(b []byte) (Kind, error) {
 	l := DefaultLimits()
 	a, err := openArchive("zip", b, l.MaxEntries)
 	if err != nil {
-		return "", refuse(UnsupportedFormat, "This is a ZIP archive that is damaged, incomplete or too large to list. Import it into the workspace.", "%v", err)
+		return "", refuse(UnsupportedFormat, "This is a ZIP archive that is damaged, incomplete or too large to list. Import it into a workspace (where one is enabled).", "%v", err)
 	}
 	j := &job{Result: &Result{Kind: "zip"}, limits: l, bytes: b, stop: &stop{ctx: context.Background(), deadline: time.Now().Add(l.Deadline)}, inflated: 4 << 20, tokens: 100_000}
 	read := func(name string) string {
@@ -207,9 +207,9 @@ func sniffZIP(b []byte) (Kind, error) {
 	case m == "application/epub+zip", a.has("META-INF/container.xml") && m == "":
 		return EPUB, nil
 	case strings.HasPrefix(m, "application/vnd.oasis.opendocument"):
-		return "", refuse(UnsupportedFormat, "This is an OpenDocument file, which can't be read. Save it as DOCX, XLSX, PPTX or PDF, or import it into the workspace.", "opendocument")
+		return "", refuse(UnsupportedFormat, "This is an OpenDocument file, which can't be read. Save it as DOCX, XLSX, PPTX or PDF, or import it into a workspace (where one is enabled).", "opendocument")
 	case strings.Contains(types, "excel.sheet.binary"):
-		return "", refuse(UnsupportedFormat, "This is a binary spreadsheet (XLSB), which can't be read. Save it as XLSX, or import it into the workspace.", "xlsb")
+		return "", refuse(UnsupportedFormat, "This is a binary spreadsheet (XLSB), which can't be read. Save it as XLSX, or import it into a workspace (where one is enabled).", "xlsb")
 	}
-	return "", refuse(UnsupportedFormat, fmt.Sprintf("This is an archive with %s entries, not a document. Import it into the workspace and unpack it there.", count(len(a.files))), "zip")
+	return "", refuse(UnsupportedFormat, fmt.Sprintf("This is an archive with %s entries, not a document. Import it into a workspace (where one is enabled) and unpack it there.", count(len(a.files))), "zip")
 }

@@ -51,7 +51,7 @@ func (e *engine) pool(ctx context.Context) (pdfium.Pool, error) {
 		return nil, ctx.Err()
 	}
 	if e.err != nil {
-		return nil, refuse(Unavailable, "PDFs can't be read on this machine at present. Import it into the workspace and work on it there.", "pdf engine: %v", e.err)
+		return nil, refuse(Unavailable, "PDFs can't be read on this machine at present. Import it into a workspace (where one is enabled) and work on it there.", "pdf engine: %v", e.err)
 	}
 	return e.pdf, nil
 }
@@ -119,7 +119,7 @@ func (r *Reader) withPDF(s *stop, b []byte, work func(*pdfFile) error) error {
 		if stopped := s.check(); stopped != nil {
 			return stopped
 		}
-		return refuse(Unavailable, "PDFs can't be read on this machine at present. Import it into the workspace and work on it there.", "pdf instance: %v", err)
+		return refuse(Unavailable, "PDFs can't be read on this machine at present. Import it into a workspace (where one is enabled) and work on it there.", "pdf instance: %v", err)
 	}
 	killed := make(chan struct{})
 	watch := context.AfterFunc(ctx, func() {

@@ -50,7 +50,7 @@ func (r *Reader) Read(ctx context.Context, b []byte, k Kind, w Window) (Result, 
 	}
 	read := readers[k]
 	if read == nil {
-		return Result{}, refuse(UnsupportedFormat, "This is not a kind of document that can be read. Import it into the workspace.", "kind %q", k)
+		return Result{}, refuse(UnsupportedFormat, "This is not a kind of document that can be read. Import it into a workspace (where one is enabled).", "kind %q", k)
 	}
 	res := Result{Kind: k, Unit: k.Unit()}
 	err := r.inSlot(ctx, k, func(s *stop) error {
@@ -171,7 +171,7 @@ func (s *stop) verdict(k Kind, l Limits, err error) error {
 	case err == nil:
 		return nil
 	case s.err == errDeadline:
-		return refuse(DeadlineExceeded, fmt.Sprintf("Reading this %s took longer than %s and was stopped. Ask for fewer pages, or import it into the workspace.", k.display(), l.Deadline),
+		return refuse(DeadlineExceeded, fmt.Sprintf("Reading this %s took longer than %s and was stopped. Ask for fewer pages, or import it into a workspace (where one is enabled).", k.display(), l.Deadline),
 			"%s: deadline of %s exceeded", k, l.Deadline)
 	case s.err != nil:
 		return s.err

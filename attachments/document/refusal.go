@@ -34,7 +34,7 @@ type Refusal struct {
 // Error returns the text for operators.
 func (r *Refusal) Error() string { return "document: " + string(r.Code) + ": " + r.Operator }
 
-const wayOut = "Import it into the workspace and work on it there, or post a smaller part of it."
+const wayOut = "Import it into a workspace (where one is enabled) and work on it there, or post a smaller part of it."
 
 // refuse builds a Refusal whose operator text is the formatted one.
 func refuse(code RefusalCode, person, operator string, args ...any) *Refusal {
@@ -43,7 +43,7 @@ func refuse(code RefusalCode, person, operator string, args ...any) *Refusal {
 
 // corrupt is refuse for a document that breaks its own format.
 func corrupt(k Kind, cause string, args ...any) *Refusal {
-	return refuse(Corrupt, fmt.Sprintf("This %s is damaged or incomplete and cannot be read. Post it again, or import it into the workspace to repair it there.", k.display()),
+	return refuse(Corrupt, fmt.Sprintf("This %s is damaged or incomplete and cannot be read. Post it again, or import it into a workspace (where one is enabled) to repair it there.", k.display()),
 		string(k)+": "+cause, args...)
 }
 

@@ -211,7 +211,7 @@ func (v *view) picture(s *stop, draw func(w, h int) (*image.RGBA, error)) (visua
 		}
 		w, h = int(float64(w)*smallestStep), int(float64(h)*smallestStep)
 	}
-	return visual.Picture{}, refuse(TargetUnreachable, "This page can't be made to fit what the model takes. Ask for a region of it, or import the PDF into the workspace.",
+	return visual.Picture{}, refuse(TargetUnreachable, "This page can't be made to fit what the model takes. Ask for a region of it, or import the PDF into a workspace (where one is enabled).",
 		"pdf: %dx%d does not fit %+v", v.part.Width, v.part.Height, t)
 }
 

@@ -34,20 +34,20 @@ func Sniff(b []byte, h Hint) (Kind, error) {
 	case f == visual.ZIP:
 		return sniffZIP(b)
 	case f == visual.MP4:
-		return "", refuse(UnsupportedFormat, "This is a video or a sound, which can't be read. Import it into the workspace.", "%s", f)
+		return "", refuse(UnsupportedFormat, "This is a video or a sound, which can't be read. Import it into a workspace (where one is enabled).", "%s", f)
 	case f != visual.Text && f != visual.Unknown:
-		return "", refuse(IsPicture, fmt.Sprintf("This is a picture (%s) of a kind that can't be shown directly. Import it into the workspace and convert it to PNG there.", strings.ToUpper(string(f))),
+		return "", refuse(IsPicture, fmt.Sprintf("This is a picture (%s) of a kind that can't be shown directly. Import it into a workspace (where one is enabled) and convert it to PNG there.", strings.ToUpper(string(f))),
 			"%s is a picture that is not shown", f)
 	}
 	d, ok := decode(b, false)
 	if !ok {
-		return "", refuse(UnsupportedFormat, "This is not a document of a known kind. Import it into the workspace to examine it.", "unknown bytes")
+		return "", refuse(UnsupportedFormat, "This is not a document of a known kind. Import it into a workspace (where one is enabled) to examine it.", "unknown bytes")
 	}
 	switch visual.Sniff([]byte(d.text[:min(len(d.text), 4096)])) { // markup in UTF-16 is told apart once it is decoded
 	case visual.HTML:
 		return HTML, nil
 	case visual.SVG:
-		return "", refuse(IsPicture, "This is a picture (SVG) of a kind that can't be shown directly. Import it into the workspace and convert it to PNG there.", "svg is a picture that is not shown")
+		return "", refuse(IsPicture, "This is a picture (SVG) of a kind that can't be shown directly. Import it into a workspace (where one is enabled) and convert it to PNG there.", "svg is a picture that is not shown")
 	}
 	return plainKind(d.text, h), nil
 }
@@ -108,7 +108,7 @@ func refuseCompound(b []byte) *Refusal {
 		return bytes.Contains(b, wide)
 	}
 	old := func(what string) *Refusal {
-		return refuse(UnsupportedFormat, fmt.Sprintf("This is %s of the format before 2007, which can't be read. Save it in the present format, or import it into the workspace.", what), "compound file: %s", what)
+		return refuse(UnsupportedFormat, fmt.Sprintf("This is %s of the format before 2007, which can't be read. Save it in the present format, or import it into a workspace (where one is enabled).", what), "compound file: %s", what)
 	}
 	switch {
 	case has("EncryptedPackage"):
@@ -120,5 +120,5 @@ func refuseCompound(b []byte) *Refusal {
 	case has("PowerPoint Document"):
 		return old("a presentation")
 	}
-	return refuse(UnsupportedFormat, "This is not a document of a known kind. Import it into the workspace to examine it.", "compound file of unknown content")
+	return refuse(UnsupportedFormat, "This is not a document of a known kind. Import it into a workspace (where one is enabled) to examine it.", "compound file of unknown content")
 }

@@ -87,10 +87,10 @@ func (h Header) bound(l Limits) *Refusal {
 	case h.Out > l.MaxStorage:
 		return refuseStorage(h, l)
 	case h.Scans > l.MaxScans:
-		return refuse(TooManyScans, fmt.Sprintf("This JPEG is built of %d passes; ordinary ones have at most 15, and the limit is %d. Post it saved again, or import it into the workspace.", h.Scans, l.MaxScans),
+		return refuse(TooManyScans, fmt.Sprintf("This JPEG is built of %d passes; ordinary ones have at most 15, and the limit is %d. Post it saved again, or import it into a workspace (where one is enabled).", h.Scans, l.MaxScans),
 			"jpeg: %d scans over %d", h.Scans, l.MaxScans)
 	case h.framePixels > l.MaxFramePixels:
-		return refuse(TooManyFrames, fmt.Sprintf("%s with %d frames, %.0f megapixels together; the limit is %.0f. Post a shorter or smaller one or a still picture of it, or import it into the workspace.",
+		return refuse(TooManyFrames, fmt.Sprintf("%s with %d frames, %.0f megapixels together; the limit is %.0f. Post a shorter or smaller one or a still picture of it, or import it into a workspace (where one is enabled).",
 			size, h.Frames, float64(h.framePixels)/1e6, float64(l.MaxFramePixels)/1e6),
 			"%s: %d frames of %d pixels over %d", h.Format, h.Frames, h.framePixels, l.MaxFramePixels)
 	case h.Out+h.Transient > l.MaxWorking:

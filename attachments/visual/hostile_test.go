@@ -189,7 +189,7 @@ func TestHugeHeaders(t *testing.T) {
 	photo := readCorpus(t, "bench/m24.jpg")
 	_, err := ReadHeader(photo, DefaultLimits())
 	var r *Refusal
-	if !errors.As(err, &r) || r.Person != "This JPEG of 6000x4000 pixels (24.0 megapixels) would take 34.3 MiB decoded; the limit is 32.0 MiB, which about 5676x3784 would meet. Post a smaller one, or import the original into the workspace and work on it there." {
+	if !errors.As(err, &r) || r.Person != "This JPEG of 6000x4000 pixels (24.0 megapixels) would take 34.3 MiB decoded; the limit is 32.0 MiB, which about 5676x3784 would meet. Post a smaller one, or import the original into a workspace (where one is enabled) and work on it there." {
 		t.Errorf("24 MP photo: %v", r.Person)
 	}
 }

@@ -88,7 +88,7 @@ func planFor(h Header, t Target, region *Region) (plan, error) {
 	p.w, p.h = fit(p.part.Width, p.part.Height, t)
 	if e := min(p.w, p.h); e < t.MinEdge {
 		return p, refuse(TargetUnreachable,
-			fmt.Sprintf("This picture of %dx%d pixels would be %dx%d to the model, which reads none with a side under %d. Ask for a region of it, or import it into the workspace.",
+			fmt.Sprintf("This picture of %dx%d pixels would be %dx%d to the model, which reads none with a side under %d. Ask for a region of it, or import it into a workspace (where one is enabled).",
 				p.part.Width, p.part.Height, p.w, p.h, t.MinEdge),
 			"%dx%d under the edge of %d", p.w, p.h, t.MinEdge)
 	}
@@ -164,7 +164,7 @@ func (d *Decoder) reencode(ctx context.Context, b []byte, sum Digest, p plan) (p
 	ways := encodings(p.target, p.header.lossy && !p.header.alpha && p.whole)
 	if len(ways) == 0 {
 		return Picture{}, refuse(TargetUnreachable,
-			fmt.Sprintf("The model does not take %s pictures, nor PNG or JPEG. Import it into the workspace.", p.header.Format.display()),
+			fmt.Sprintf("The model does not take %s pictures, nor PNG or JPEG. Import it into a workspace (where one is enabled).", p.header.Format.display()),
 			"no encoding among %v", p.target.Formats)
 	}
 	decoded := false
@@ -246,6 +246,6 @@ func (p *plan) encode(s *stop, r *raster, ways []encoding) (Picture, error) {
 		}
 	}
 	return Picture{}, refuse(TargetUnreachable,
-		fmt.Sprintf("This picture can't be made small enough for the model, which takes %s. Ask for a region of it, or import it into the workspace.", mebibytes(p.target.MaxBytes)),
+		fmt.Sprintf("This picture can't be made small enough for the model, which takes %s. Ask for a region of it, or import it into a workspace (where one is enabled).", mebibytes(p.target.MaxBytes)),
 		"%s: over %d bytes at %dx%d", p.header.Format, p.target.MaxBytes, w, h)
 }

@@ -38,7 +38,7 @@ type Refusal struct {
 // Error returns the text for operators.
 func (r *Refusal) Error() string { return "visual: " + string(r.Code) + ": " + r.Operator }
 
-const wayOut = "Post a smaller one, or import the original into the workspace and work on it there."
+const wayOut = "Post a smaller one, or import the original into a workspace (where one is enabled) and work on it there."
 
 // refuse builds a Refusal whose operator text is the formatted one.
 func refuse(code RefusalCode, person, operator string, args ...any) *Refusal {
@@ -47,13 +47,13 @@ func refuse(code RefusalCode, person, operator string, args ...any) *Refusal {
 
 // corrupt is refuse for a file that breaks its own format.
 func corrupt(f Format, cause string, args ...any) *Refusal {
-	return refuse(Corrupt, fmt.Sprintf("This %s is damaged and cannot be read. Post it again, or import it into the workspace to repair it there.", f.display()),
+	return refuse(Corrupt, fmt.Sprintf("This %s is damaged and cannot be read. Post it again, or import it into a workspace (where one is enabled) to repair it there.", f.display()),
 		string(f)+": "+cause, args...)
 }
 
 // truncated is refuse for a file that ends early.
 func truncated(f Format, cause string, args ...any) *Refusal {
-	return refuse(Truncated, fmt.Sprintf("This %s is incomplete: it ends before the picture does. Post it again, or import what there is into the workspace.", f.display()),
+	return refuse(Truncated, fmt.Sprintf("This %s is incomplete: it ends before the picture does. Post it again, or import what there is into a workspace (where one is enabled).", f.display()),
 		string(f)+": "+cause, args...)
 }
 
@@ -66,7 +66,7 @@ func zeroSize(f Format, w, h int) *Refusal {
 // unsupported is refuse for a variant of a shown format that its decoder does not read.
 func unsupported(f Format, what string) *Refusal {
 	return refuse(UnsupportedFeature,
-		fmt.Sprintf("This %s cannot be shown: %s. Post it as an ordinary PNG or JPEG, or import it into the workspace and convert it there.", f.display(), what),
+		fmt.Sprintf("This %s cannot be shown: %s. Post it as an ordinary PNG or JPEG, or import it into a workspace (where one is enabled) and convert it there.", f.display(), what),
 		"%s: %s", f, what)
 }
 
@@ -76,9 +76,9 @@ func refuseFormat(f Format) *Refusal {
 	case HTML, Text, PDF:
 		person = fmt.Sprintf("This is %s, not a picture. It can be read as a document instead.", f.display())
 	case Unknown:
-		person = "This is not a picture of a known kind. Import it into the workspace to examine it, or post a PNG, JPEG, WebP or GIF."
+		person = "This is not a picture of a known kind. Import it into a workspace (where one is enabled) to examine it, or post a PNG, JPEG, WebP or GIF."
 	default:
-		person = fmt.Sprintf("This is %s, which cannot be shown directly (PNG, JPEG, WebP and GIF can). Post it as PNG or JPEG, or import it into the workspace and convert it there.", f.display())
+		person = fmt.Sprintf("This is %s, which cannot be shown directly (PNG, JPEG, WebP and GIF can). Post it as PNG or JPEG, or import it into a workspace (where one is enabled) and convert it there.", f.display())
 	}
 	return refuse(UnsupportedFormat, person, "%s is not shown", f)
 }

@@ -46,7 +46,7 @@ func (i *inspector) look(ctx context.Context, kind, id string) (inspected, error
 		return nil, fmt.Errorf("there is no %q to inspect; it is conversation, turn or attachment: %w", kind, chat.ErrNotFound)
 	}
 	if !re.MatchString(id) {
-		return nil, fmt.Errorf("%q is not the ID of a %s: those are %s and 26 characters: %w", clip(id, 60), kind, re.String()[1:5], chat.ErrNotFound)
+		return nil, fmt.Errorf("%q is not the ID of %s: those are %s and 26 characters: %w", clip(id, 60), map[bool]string{true: "an ", false: "a "}[kind == "attachment"]+kind, re.String()[1:5], chat.ErrNotFound)
 	}
 	var v inspected
 	var err error

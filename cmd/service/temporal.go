@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"go.temporal.io/sdk/client"
@@ -45,7 +46,7 @@ func (s *service) dial(ctx context.Context, p places) (client.Client, error) {
 			return nil, err
 		}
 	}
-	o.Logger = tlog.NewStructuredLogger(s.log)
+	o.Logger = tlog.NewStructuredLogger(slog.New(calm{s.log.Handler()}))
 	o.DataConverter = workflows.DataConverter()
 	o = s.c.codec.encrypt(o)
 	if s.tele != nil { // doctor only looks

@@ -132,6 +132,95 @@ func TestWorkspaces(t *testing.T) {
 	}
 }
 
+// Only what is deleted is gone, and only for workspaces that are there.
+func TestGoneSources(t *testing.T) {
+	t.Parallel()
+	db, ctx := open(t), t.Context()
+	const id, other = "wsp_00000000000000000000000001", "wsp_00000000000000000000000002"
+	r := must[Recorded](t)(db.Record(ctx, posted(room, "1", "", png("a"), png("b"), png("c"))))
+	q := must[Recorded](t)(db.Record(ctx, posted(room, "2", "", png("d"))))
+	a, b, c, d := r.Attachments[0].ID, r.Attachments[1].ID, r.Attachments[2].ID, q.Attachments[0].ID
+	w := must[Workspace](t)(db.UseWorkspace(ctx, "main", r.Conversation, id))
+	must[Workspace](t)(db.UseWorkspace(ctx, "other", r.Conversation, other))
+	unknown := chat.NewAttachmentID()
+	for _, ws := range []string{id, other} { // another agent's row can't name them, and if it did
+		if err := db.PutWorkspaceFiles(ctx, ws, []WorkspaceFile{{Name: "*", Sources: []chat.AttachmentID{d, b, unknown, a, c}}, {Name: "/x", Sources: []chat.AttachmentID{c}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	gone := func(name string) map[string][]chat.AttachmentID {
+		t.Helper()
+		return must[map[string][]chat.AttachmentID](t)(db.GoneSources(ctx, name))
+	}
+	if got := gone("*"); len(got) != 0 {
+		t.Errorf("nothing was deleted: %v", got)
+	}
+	for _, s := range []chat.FileState{chat.FileHidden, chat.FileDenied, chat.FileOversize, chat.FileUnread, chat.FileExternal} {
+		if err := db.Learn(ctx, "main", b, chat.Facts{State: s}); err != nil {
+			t.Fatal(err)
+		}
+		if got := gone("*"); len(got) != 0 {
+			t.Errorf("%s is not deleted: %v", s, got)
+		}
+	}
+	must[int](t)(db.Forget(ctx, "main", r.Conversation, "", a))
+	if got := gone("*"); len(got) != 1 || !slices.Equal(got[id], []chat.AttachmentID{a}) {
+		t.Errorf("forgotten: %v", got)
+	}
+	must[Recorded](t)(db.Record(ctx, deleted(room, "2")))
+	want := []chat.AttachmentID{a, d}
+	slices.Sort(want)
+	if got := gone("*"); len(got) != 1 || !slices.Equal(got[id], want) {
+		t.Errorf("its message is deleted: %v, want %v", got, want)
+	}
+	// The message alone says it, too.
+	if _, err := db.pool.Exec(ctx, `UPDATE attachment SET state = 'available' WHERE id = $1`, d); err != nil {
+		t.Fatal(err)
+	}
+	if got := gone("*"); !slices.Equal(got[id], want) {
+		t.Errorf("by its message: %v", got)
+	}
+	if got := gone("/x"); len(got) != 0 {
+		t.Errorf("of another row: %v", got)
+	}
+	if err := db.DropWorkspaceSources(ctx, id, "*", want); err != nil {
+		t.Fatal(err)
+	}
+	if got := must[[]WorkspaceFile](t)(db.WorkspaceFiles(ctx, id)); len(got) != 2 || !slices.Equal(got[0].Sources, []chat.AttachmentID{b, unknown, c}) || !slices.Equal(got[1].Sources, []chat.AttachmentID{c}) {
+		t.Errorf("left: %+v", got)
+	}
+	if err := db.DropWorkspaceSources(ctx, id, "*", []chat.AttachmentID{b, unknown, c}); err != nil {
+		t.Fatal(err)
+	}
+	if got := must[[]WorkspaceFile](t)(db.WorkspaceFiles(ctx, id)); len(got) != 2 || len(got[0].Sources) != 0 || len(got[1].Sources) != 1 {
+		t.Errorf("all of them: %+v", got)
+	}
+	if err := db.PutWorkspaceFiles(ctx, id, []WorkspaceFile{{Name: "*", Sources: want}}); err != nil {
+		t.Fatal(err)
+	}
+	now := must[Workspace](t)(db.UseWorkspace(ctx, "main", w.Conversation, id))
+	if ok := must[bool](t)(db.RetireWorkspace(ctx, id, now.UsedAt)); !ok || len(gone("*")) != 0 {
+		t.Errorf("of a workspace that is over: %v, %v", ok, gone("*"))
+	}
+}
+
+// A command may give a file any name.
+func TestWorkspaceFilesOfAnyName(t *testing.T) {
+	t.Parallel()
+	db, ctx := open(t), t.Context()
+	const id, name = "wsp_00000000000000000000000001", "/workspace/\xff"
+	must[Workspace](t)(db.UseWorkspace(ctx, "main", room.Conversation(), id))
+	if err := db.PutWorkspaceFiles(ctx, id, []WorkspaceFile{{Name: name}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.DropWorkspaceFiles(ctx, id, []string{name}); err != nil {
+		t.Fatal(err)
+	}
+	if got := must[[]WorkspaceFile](t)(db.WorkspaceFiles(ctx, id)); len(got) != 0 {
+		t.Errorf("left: %+v", got)
+	}
+}
+
 // A summary without sources is nobody's to read (cases.md 43), and one whose
 // source is gone or was edited holds no more.
 func TestSummariesCarryTheirLabel(t *testing.T) {

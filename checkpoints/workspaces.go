@@ -79,6 +79,39 @@ func (db *DB) PutWorkspaceFiles(ctx context.Context, id string, files []Workspac
 
 // DropWorkspaceFiles forgets files that are gone.
 func (db *DB) DropWorkspaceFiles(ctx context.Context, id string, names []string) error {
-	_, err := db.pool.Exec(ctx, `DELETE FROM workspace_file WHERE workspace = $1 AND name = ANY($2)`, id, names)
+	_, err := db.pool.Exec(ctx, `DELETE FROM workspace_file WHERE workspace = $1 AND name = ANY($2)`, id, texts(names))
 	return translate(ctx, "drop workspace files", err)
+}
+
+// DropWorkspaceSources takes sources out of the row of one name. What another
+// process added to it stays.
+func (db *DB) DropWorkspaceSources(ctx context.Context, id, name string, lost []chat.AttachmentID) error {
+	_, err := db.pool.Exec(ctx, `UPDATE workspace_file SET at = now(), sources = coalesce(
+			(SELECT json_agg(s.id ORDER BY s.n) FROM json_array_elements_text(sources) WITH ORDINALITY s(id, n) WHERE s.id <> ALL($3)), '[]')
+		WHERE workspace = $1 AND name = $2`, id, clean(name), texts(lost))
+	return translate(ctx, "drop workspace sources", err)
+}
+
+// GoneSources are the deleted ones of the sources in the rows of this name, by
+// live workspace. What the platform withholds, or what isn't known here, is not
+// deleted.
+func (db *DB) GoneSources(ctx context.Context, name string) (map[string][]chat.AttachmentID, error) {
+	out := map[string][]chat.AttachmentID{}
+	rows, err := db.pool.Query(ctx, `SELECT w.id, a.id FROM workspace w JOIN workspace_file f ON f.workspace = w.id AND f.name = $1
+			CROSS JOIN json_array_elements_text(f.sources) s(id)
+			JOIN attachment a ON a.id = s.id AND a.agent = w.agent JOIN message m ON m.id = a.message
+		WHERE w.removed_at IS NULL AND (a.state = 'deleted' OR m.deleted_at IS NOT NULL) ORDER BY w.id, a.id`, clean(name))
+	if err != nil {
+		return nil, translate(ctx, "gone sources", err)
+	}
+	var id string
+	var source chat.AttachmentID
+	_, err = pgx.ForEachRow(rows, []any{&id, &source}, func() error {
+		out[id] = append(out[id], source)
+		return nil
+	})
+	if err != nil {
+		return nil, translate(ctx, "gone sources", err)
+	}
+	return out, nil
 }

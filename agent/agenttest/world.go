@@ -96,6 +96,26 @@ func (w *World) Replace(a chat.Attachment, b []byte) {
 	w.bytes[a.NativeFile] = b
 }
 
+// Delete deletes an attachment's message, as the store records it.
+func (w *World) Delete(a chat.Attachment) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	m := w.messages[a.Message]
+	m.Deleted = true
+	w.messages[a.Message] = m
+}
+
+// Mark sets the state of an attachment.
+func (w *World) Mark(a chat.Attachment, s chat.FileState) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i := range w.rows {
+		if w.rows[i].ID == a.ID {
+			w.rows[i].State = s
+		}
+	}
+}
+
 // Row is the row as it is now.
 func (w *World) Row(id chat.AttachmentID) chat.Attachment {
 	w.mu.Lock()

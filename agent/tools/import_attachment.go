@@ -101,7 +101,7 @@ func (t *ImportAttachment) Run(ctx context.Context, c agent.Call) (agent.Outcome
 	if err := w.Authorizer.Learn(ctx, g, c.Request, id, facts); err != nil {
 		return agent.Outcome{}, err
 	}
-	answer := importing{Path: in.Path, Type: row.SniffedType, Bytes: in.Bytes, SHA256: in.SHA256, Replaced: in.Replaced, Notes: o.notes()}
+	answer := importing{Path: in.Path, Type: row.SniffedType, Bytes: in.Bytes, SHA256: in.SHA256, Replaced: in.Replaced, Notes: w.notes(ctx, o)}
 	if answer.Type == "" {
 		answer.Type = row.DeclaredType
 	}

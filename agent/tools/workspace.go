@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"sync"
+	"strings"
 	"time"
 
 	"sightline/agent"
@@ -24,13 +24,19 @@ type WorkspaceStore interface {
 	WorkspaceFiles(ctx context.Context, id string) ([]chat.WorkspaceFile, error)
 	PutWorkspaceFiles(ctx context.Context, id string, files []chat.WorkspaceFile) error
 	DropWorkspaceFiles(ctx context.Context, id string, names []string) error
+	// DropWorkspaceSources takes sources out of one row, as it is by then.
+	DropWorkspaceSources(ctx context.Context, id, name string, lost []chat.AttachmentID) error
+	// GoneSources are the sources in the rows of this name that were deleted,
+	// by the ID of the live workspace.
+	GoneSources(ctx context.Context, name string) (map[string][]chat.AttachmentID, error)
 }
 
 // Workspaces are the conversations' workspaces under their labels. A file that
 // was imported is made of its attachment, one that a command wrote may be made
 // of all that was there, and one of which nothing is known of all that ever
 // was. Every opening authorizes those anew, and takes what may not be used any
-// more out of the workspace before anything else is done there.
+// more out of the workspace before anything else is done there. What is deleted
+// for good goes without one, too (SweepDeleted).
 type Workspaces struct {
 	// Runner is the sandbox, once it is proved; nil until then, and where there
 	// is none.
@@ -43,16 +49,11 @@ type Workspaces struct {
 	Log        *slog.Logger
 }
 
-// Holds are the workspaces that are in use in this process, whichever agent's
-// they are.
-type Holds struct {
-	mu   sync.Mutex
-	busy map[string]int
-}
-
-// everything is the row of all sources that a workspace ever had. It can't be
-// the name of a file: those are absolute.
-const everything = "*"
+// Rows that are no file's: those have absolute names.
+const (
+	everything = "*" // all sources that a workspace ever had
+	removedRow = "-" // and a path: a file that was taken out, of which the model was not told yet
+)
 
 // maxSources bounds what one label holds.
 const maxSources = 200
@@ -63,7 +64,8 @@ type opened struct {
 	id      string
 	files   map[string]chat.WorkspaceFile
 	ever    []chat.AttachmentID
-	removed []string // taken out just now
+	removed []string // taken out, and not told of yet
+	untold  []string // their rows
 	seen    string   // where commands see it
 	done    func()
 }
@@ -74,7 +76,11 @@ func (w *Workspaces) open(ctx context.Context, r attachments.Request) (*opened, 
 	if err != nil {
 		return nil, err
 	}
-	o := &opened{id: row.ID, files: map[string]chat.WorkspaceFile{}, done: w.Holds.hold(row.ID)}
+	done, err := w.Holds.hold(ctx, row.ID)
+	if err != nil {
+		return nil, fmt.Errorf("wait for the workspace: %w", err)
+	}
+	o := &opened{id: row.ID, files: map[string]chat.WorkspaceFile{}, done: done}
 	if err := w.check(ctx, r, row, o); err != nil {
 		o.done()
 		return nil, err
@@ -91,19 +97,18 @@ func (w *Workspaces) check(ctx context.Context, r attachments.Request, row chat.
 		return err
 	}
 	o.seen = runner.Seen(sandboxID(row))
-	files, err := w.Store.WorkspaceFiles(ctx, row.ID)
-	if err != nil {
+	if err := w.load(ctx, o); err != nil {
 		return err
 	}
-	for _, f := range files {
-		if f.Name == everything {
-			o.ever = f.Sources
-		} else {
-			o.files[f.Name] = f
-		}
+	// A label that another process wrote while this one took its sources out
+	// names what the row of everything has no more.
+	asked := slices.Clone(o.ever)
+	for _, f := range o.files {
+		asked = append(asked, f.Sources...)
 	}
+	slices.Sort(asked)
 	var lost []chat.AttachmentID
-	for _, id := range o.ever {
+	for _, id := range slices.Compact(asked) {
 		_, _, err := w.Authorizer.Authorize(ctx, r, id, "workspace")
 		var state *attachments.StateError
 		switch {
@@ -121,7 +126,30 @@ func (w *Workspaces) check(ctx context.Context, r attachments.Request, row chat.
 	if len(lost) == 0 {
 		return nil
 	}
-	return w.purge(ctx, o, lost)
+	if err := w.purge(ctx, o, lost); err != nil {
+		return err
+	}
+	o.Workspace, err = runner.Workspace(ctx, sandboxID(row)) // all of it may be gone
+	return err
+}
+
+// load reads what is known of the workspace.
+func (w *Workspaces) load(ctx context.Context, o *opened) error {
+	files, err := w.Store.WorkspaceFiles(ctx, o.id)
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		switch path, removed := strings.CutPrefix(f.Name, removedRow); {
+		case f.Name == everything:
+			o.ever = f.Sources
+		case removed:
+			o.removed, o.untold = append(o.removed, path), append(o.untold, f.Name)
+		default:
+			o.files[f.Name] = f
+		}
+	}
+	return nil
 }
 
 // undecided refuses for now, and nothing is removed: what can't be established
@@ -131,42 +159,92 @@ func undecided(err error) error {
 }
 
 // purge takes out every file that may have been made of what is lost, copies
-// under other names included.
+// under other names included. It may be interrupted anywhere, and another
+// process may write labels meanwhile: what lost its row is made of everything,
+// and everything forgets what is lost last, and nothing else.
 func (w *Workspaces) purge(ctx context.Context, o *opened, lost []chat.AttachmentID) error {
-	list, err := o.List(ctx, true)
-	if err != nil {
-		return err
-	}
 	of := func(sources []chat.AttachmentID) bool {
 		return slices.ContainsFunc(lost, func(id chat.AttachmentID) bool { return slices.Contains(sources, id) })
 	}
 	copies := map[string]bool{}
-	var gone []string
-	for _, f := range o.files {
-		if f.Imported && of(f.Sources) && f.Digest != "" {
-			copies[f.Digest] = true
-		}
-	}
-	for _, f := range list {
-		if f.Kind == sandbox.Folder || !of(o.label(f.Path, f.SHA256)) && !copies[f.SHA256] {
+	var rows []string
+	for name, f := range o.files {
+		if !of(f.Sources) {
 			continue
 		}
-		if err := o.Delete(ctx, f.Path); err != nil && !errors.Is(err, sandbox.ErrNotFound) {
-			return fmt.Errorf("remove %s, whose source is gone: %w", f.Path, err)
+		if f.Imported && f.Digest != "" {
+			copies[f.Digest] = true
 		}
-		o.removed = append(o.removed, f.Path)
+		rows = append(rows, name)
 	}
-	for name, f := range o.files {
-		if of(f.Sources) {
-			gone = append(gone, name)
-			delete(o.files, name)
+	for _, id := range lost {
+		if err := w.remember(ctx, o, id); err != nil {
+			return err
 		}
 	}
-	if err := w.Store.DropWorkspaceFiles(ctx, o.id, gone); err != nil {
+	if err := w.Store.DropWorkspaceFiles(ctx, o.id, rows); err != nil {
 		return err
 	}
-	o.ever = slices.DeleteFunc(o.ever, func(id chat.AttachmentID) bool { return slices.Contains(lost, id) })
-	return w.Store.PutWorkspaceFiles(ctx, o.id, []chat.WorkspaceFile{{Name: everything, Sources: o.ever}})
+	gone := map[string]bool{}
+	for _, name := range rows {
+		gone[name] = true
+		delete(o.files, name)
+	}
+	list, err := o.List(ctx, true)
+	stuck := isStuck(err)
+	if err != nil && !stuck {
+		return err
+	}
+	var out []string
+	var untold []chat.WorkspaceFile
+	for _, f := range list {
+		if f.Kind == sandbox.Folder || !gone[f.Path] && !of(o.label(f.Path, f.SHA256)) && !copies[f.SHA256] {
+			continue
+		}
+		out = append(out, f.Path)
+		untold = append(untold, chat.WorkspaceFile{Name: removedName(f.Path)})
+	}
+	// The names first: the model is told even if this process ends here.
+	if err := w.Store.PutWorkspaceFiles(ctx, o.id, untold); err != nil {
+		return err
+	}
+	for i, name := range out {
+		err := o.Delete(ctx, name)
+		stuck = stuck || isStuck(err)
+		if err != nil && !isStuck(err) && !errors.Is(err, sandbox.ErrNotFound) {
+			return fmt.Errorf("remove %s, whose source is gone: %w", name, err)
+		}
+		o.removed, o.untold = append(o.removed, name), append(o.untold, untold[i].Name)
+	}
+	if stuck {
+		const rest = "everything else"
+		if err := w.Store.PutWorkspaceFiles(ctx, o.id, []chat.WorkspaceFile{{Name: removedName(rest)}}); err != nil {
+			return err
+		}
+		if err := o.Remove(ctx); err != nil {
+			return err
+		}
+		o.removed, o.untold = append(o.removed, rest), append(o.untold, removedName(rest))
+	}
+	o.ever = slices.DeleteFunc(slices.Clone(o.ever), func(id chat.AttachmentID) bool { return slices.Contains(lost, id) })
+	return w.Store.DropWorkspaceSources(ctx, o.id, everything, lost)
+}
+
+// isStuck says that the sandbox won't ever reach a file, by a name that is no
+// text, say. A copy must not stay for that: the workspace goes as a whole.
+func isStuck(err error) bool {
+	var r *sandbox.Refused
+	return errors.As(err, &r) && !errors.Is(err, sandbox.ErrNotFound) && !errors.Is(err, sandbox.ErrGone)
+}
+
+// removedName is the row of a removed file, cut where a row's name ends.
+func removedName(path string) string {
+	const most = 4096
+	n := strings.ToValidUTF8(removedRow+path, "\uFFFD")
+	if len(n) > most {
+		n = strings.ToValidUTF8(n[:most], "")
+	}
+	return n
 }
 
 // label is what a file with these contents may have been made of.
@@ -211,72 +289,9 @@ func sandboxID(w chat.Workspace) sandbox.ID {
 	return sandbox.ID{Agent: string(w.Agent), Conversation: string(w.Conversation), Run: w.ID}
 }
 
-// hold keeps a workspace from being removed for its age while it is in use.
-func (h *Holds) hold(id string) (done func()) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.busy == nil {
-		h.busy = map[string]int{}
-	}
-	h.busy[id]++
-	return sync.OnceFunc(func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		if h.busy[id]--; h.busy[id] == 0 {
-			delete(h.busy, id)
-		}
-	})
-}
-
-func (h *Holds) held(id string) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.busy[id] > 0
-}
-
-// Sweep removes the workspaces that nobody used for TTL, and what crashes
-// left. It belongs at the start and on a timer.
-func (w *Workspaces) Sweep(ctx context.Context, now time.Time) error {
-	runner := w.Runner()
-	if runner == nil {
-		return nil
-	}
-	live, err := w.Store.LiveWorkspaces(ctx)
-	if err != nil {
-		return err
-	}
-	known := map[string]bool{}
-	var errs []error
-	for _, row := range live {
-		if w.Holds.held(row.ID) || now.Sub(row.UsedAt) < w.TTL {
-			known[row.ID] = true
-			continue
-		}
-		retired, err := w.Store.RetireWorkspace(ctx, row.ID, row.UsedAt)
-		if err != nil {
-			return err
-		}
-		if !retired {
-			known[row.ID] = true
-			continue
-		}
-		ws, err := runner.Find(ctx, sandboxID(row))
-		if err == nil {
-			err = ws.Remove(ctx)
-		}
-		if err != nil && !errors.Is(err, sandbox.ErrGone) {
-			errs = append(errs, err)
-		}
-	}
-	s, err := runner.Sweep(ctx, sandbox.Sweep{MaxAge: 24 * 365 * time.Hour, Live: func(id sandbox.ID) bool { return known[id.Run] }})
-	if n := len(s.Removed) + s.Leavings; n > 0 && w.Log != nil {
-		w.Log.Info("workspaces swept", "removed", len(s.Removed), "leavings", s.Leavings, "busy", s.Busy)
-	}
-	return errors.Join(append(errs, err)...)
-}
-
-// notes tells the model what a check took out.
-func (o *opened) notes() []string {
+// notes tells the model what was taken out, once. It belongs where nothing can
+// fail any more.
+func (w *Workspaces) notes(ctx context.Context, o *opened) []string {
 	var out []string
 	if o.seen != sandbox.Inside {
 		out = append(out, "commands see the workspace at "+o.seen+" and start there; every other tool calls it "+sandbox.Inside)
@@ -284,6 +299,12 @@ func (o *opened) notes() []string {
 	if len(o.removed) == 0 {
 		return out
 	}
+	// What happened has happened: to be told twice is better than to fail.
+	if err := w.Store.DropWorkspaceFiles(ctx, o.id, o.untold); err != nil && w.Log != nil {
+		w.Log.Warn("the model will be told again of removed files", "workspace", o.id, "error", err)
+	}
+	slices.Sort(o.removed)
+	o.removed = slices.Compact(o.removed)
 	return append(out, fmt.Sprintf("%d files were removed from the workspace because what they were made of was deleted or may not be used here any more: %s",
 		len(o.removed), names(o.removed)))
 }

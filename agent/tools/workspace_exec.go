@@ -93,7 +93,7 @@ func (t *WorkspaceExec) Run(ctx context.Context, c agent.Call) (agent.Outcome, e
 	}
 	answer := execution{
 		ExitCode: r.ExitCode, Signal: r.Signal, Ended: string(r.Ended), ForksRefused: r.ForksRefused, Seconds: r.Wall.Seconds(),
-		Stdout: shorten(r.Stdout), Stderr: shorten(r.Stderr), Changes: []change{}, ChangesTotal: r.ChangesTotal, Notes: o.notes(),
+		Stdout: shorten(r.Stdout), Stderr: shorten(r.Stderr), Changes: []change{}, ChangesTotal: r.ChangesTotal,
 	}
 	var labels []chat.WorkspaceFile
 	var gone []string
@@ -115,6 +115,7 @@ func (t *WorkspaceExec) Run(ctx context.Context, c agent.Call) (agent.Outcome, e
 	if err := w.Store.DropWorkspaceFiles(ctx, o.id, gone); err != nil {
 		return agent.Outcome{}, err
 	}
+	answer.Notes = w.notes(ctx, o)
 	return agent.Outcome{Verdict: chat.VerdictDone, Answer: encode(answer), Selected: sourcesOf(o.ever)}, nil
 }
 

@@ -69,7 +69,7 @@ func (t *WorkspaceList) Run(ctx context.Context, c agent.Call) (agent.Outcome, e
 		Files []workspaceEntry `json:"files"`
 		Total int              `json:"total"`
 		Notes []string         `json:"notes,omitempty"`
-	}{Files: []workspaceEntry{}, Notes: o.notes()}
+	}{Files: []workspaceEntry{}, Notes: t.Workspaces.notes(ctx, o)}
 	for _, f := range list {
 		if args.Path != "" && f.Path != under && !strings.HasPrefix(f.Path, strings.TrimSuffix(under, "/")+"/") {
 			continue

@@ -25,6 +25,21 @@ import (
 type shelf struct {
 	live  []chat.Workspace
 	files map[string]map[string]chat.WorkspaceFile
+	world *agenttest.World
+	// away is what is answered about files, after so many more answers.
+	away     error
+	patience int
+	used     func() // called where files are asked for
+}
+
+func (s *shelf) asked() error {
+	if s.away == nil {
+		return nil
+	}
+	if s.patience--; s.patience >= 0 {
+		return nil
+	}
+	return s.away
 }
 
 func (s *shelf) UseWorkspace(_ context.Context, a chat.AgentID, c chat.ConversationID, fresh string) (chat.Workspace, error) {
@@ -50,6 +65,12 @@ func (s *shelf) RetireWorkspace(_ context.Context, id string, used time.Time) (b
 }
 
 func (s *shelf) WorkspaceFiles(_ context.Context, id string) (out []chat.WorkspaceFile, _ error) {
+	if s.used != nil {
+		s.used()
+	}
+	if err := s.asked(); err != nil {
+		return nil, err
+	}
 	for _, f := range s.files[id] {
 		out = append(out, f)
 	}
@@ -57,6 +78,9 @@ func (s *shelf) WorkspaceFiles(_ context.Context, id string) (out []chat.Workspa
 }
 
 func (s *shelf) PutWorkspaceFiles(_ context.Context, id string, files []chat.WorkspaceFile) error {
+	if err := s.asked(); err != nil {
+		return err
+	}
 	if s.files[id] == nil {
 		s.files[id] = map[string]chat.WorkspaceFile{}
 	}
@@ -67,15 +91,48 @@ func (s *shelf) PutWorkspaceFiles(_ context.Context, id string, files []chat.Wor
 }
 
 func (s *shelf) DropWorkspaceFiles(_ context.Context, id string, names []string) error {
+	if err := s.asked(); err != nil {
+		return err
+	}
 	for _, n := range names {
 		delete(s.files[id], n)
 	}
 	return nil
 }
 
+func (s *shelf) DropWorkspaceSources(_ context.Context, id, name string, lost []chat.AttachmentID) error {
+	if err := s.asked(); err != nil {
+		return err
+	}
+	if f, ok := s.files[id][name]; ok {
+		f.Sources = slices.DeleteFunc(slices.Clone(f.Sources), func(a chat.AttachmentID) bool { return slices.Contains(lost, a) })
+		s.files[id][name] = f
+	}
+	return nil
+}
+
+// GoneSources asks the world for what its rows say.
+func (s *shelf) GoneSources(ctx context.Context, name string) (map[string][]chat.AttachmentID, error) {
+	if err := s.asked(); err != nil {
+		return nil, err
+	}
+	out := map[string][]chat.AttachmentID{}
+	for _, w := range s.live {
+		for _, id := range s.files[w.ID][name].Sources {
+			row := s.world.Row(id)
+			m, err := s.world.Message(ctx, row.Place, row.Message)
+			if row.State == chat.FileDeleted || err == nil && m.Deleted {
+				out[w.ID] = append(out[w.ID], id)
+			}
+		}
+	}
+	return out, nil
+}
+
 type bench struct {
 	*agenttest.World
 	t    *testing.T
+	root string // of the sandbox
 	ws   *tools.Workspaces
 	shop *shelf
 	call agent.Call
@@ -102,7 +159,8 @@ func newBench(t *testing.T) *bench {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = r.Close() })
-	b := &bench{World: agenttest.New(t), t: t, shop: &shelf{files: map[string]map[string]chat.WorkspaceFile{}}}
+	b := &bench{World: agenttest.New(t), t: t, root: root + "/w"}
+	b.shop = &shelf{files: map[string]map[string]chat.WorkspaceFile{}, world: b.World}
 	b.ws = &tools.Workspaces{Runner: func() *sandbox.Runner { return r }, Store: b.shop, Authorizer: b.Auth, TTL: time.Hour, Holds: &tools.Holds{}}
 	b.Looker.Files = b.ws
 	b.call = agent.Call{Request: b.Request, Workspace: true, Model: agenttest.Seeing("x").Known}

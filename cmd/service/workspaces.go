@@ -203,7 +203,11 @@ func (s *service) workspaces(db *checkpoints.DB, auth *attachments.Authorizer, b
 	}
 }
 
-const sweepEvery = 10 * time.Minute
+const (
+	sweepEvery = 10 * time.Minute
+	// followEvery is about how long copies outlive what they were made of.
+	followEvery = 10 * time.Second
+)
 
 // keepSwept removes what is over, at the start and from then on.
 func (s *service) keepSwept(w *tools.Workspaces, box *proving) {
@@ -221,14 +225,24 @@ func (s *service) keepSwept(w *tools.Workspaces, box *proving) {
 			s.log.Info("no workspaces are offered", "reason", box.err)
 			return
 		}
-		for {
-			if err := w.Sweep(ctx, time.Now()); err != nil && ctx.Err() == nil {
+		said := ""
+		for next := time.Now(); ; {
+			var err error
+			if now := time.Now(); !now.Before(next) {
+				err, next = w.Sweep(ctx, now), now.Add(sweepEvery)
+			}
+			err = errors.Join(err, w.SweepDeleted(ctx))
+			switch {
+			case err == nil:
+				said = ""
+			case ctx.Err() == nil && err.Error() != said: // once, and not each time again
+				said = err.Error()
 				s.log.Warn("workspaces could not be swept", "error", err)
 			}
 			select {
 			case <-ctx.Done():
 				return
-			case <-time.After(sweepEvery):
+			case <-time.After(followEvery):
 			}
 		}
 	}()

@@ -8,9 +8,12 @@ import (
 	"image/color"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"sightline/cmd/local"
 	"sightline/tests/fakediscord"
 	"sightline/tests/fakemodel"
 )
@@ -34,6 +37,7 @@ type desk struct {
 	t       *testing.T
 	m       *fakemodel.Server
 	p       *process
+	home    string
 	ann     string
 	channel string
 }
@@ -42,10 +46,10 @@ func newDesk(t *testing.T, more ...string) *desk {
 	m, env := fake(t, says("fine"))
 	s := fakediscord.New(t)
 	ann := s.AddUser("ann")
-	d := &desk{Server: s, t: t, m: m, ann: ann}
+	d := &desk{Server: s, t: t, m: m, home: home(t), ann: ann}
 	d.channel = s.AddChannel(s.AddGuild(ann))
 	env = append(env, "DISCORD_TOKEN="+s.Token, "DISCORD_API_URL="+s.URL, "SIGHTLINE_OWNERS=discord:"+ann)
-	d.p = start(t, home(t), append(env, more...)...)
+	d.p = start(t, d.home, append(env, more...)...)
 	return d
 }
 
@@ -76,6 +80,30 @@ func (d *desk) tool(name string, args map[string]any) func(fakemodel.Request) fa
 	return calls(name, string(b))
 }
 
+// onDisk are the files in the workspaces.
+func (d *desk) onDisk() (names []string) {
+	d.t.Helper()
+	root, err := local.ReachableDir(d.home, "workspaces")
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	folders, err := filepath.Glob(root + "/w-*/files")
+	if err != nil || len(folders) != 1 {
+		d.t.Fatalf("workspaces on disk: %v, %v", folders, err)
+	}
+	err = filepath.WalkDir(folders[0], func(p string, e os.DirEntry, err error) error {
+		if err == nil && !e.IsDir() {
+			names = append(names, strings.TrimPrefix(p, folders[0]+"/"))
+		}
+		return err
+	})
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	slices.Sort(names)
+	return names
+}
+
 const svg = `<svg xmlns="http://www.w3.org/2000/svg" width="40" height="30"><rect width="40" height="30" fill="#ff0000"/></svg>`
 
 // A drawing that no model takes is imported, made a picture of, looked at and
@@ -84,6 +112,10 @@ func TestWorkspace(t *testing.T) {
 	needs(t, "bwrap", "bubblewrap")
 	needs(t, "rsvg-convert", "librsvg2-bin")
 	d := newDesk(t, "SIGHTLINE_WORKSPACES=on")
+	wait(t, "the sandbox", func() bool { // it is proved while the rest works
+		_, r := d.say("hello", nil)
+		return strings.Contains(strings.Join(r[0].Tools, " "), "workspace_exec")
+	})
 	posted, r := d.say("what is this?", []fakediscord.File{{Name: "in.svg", Type: "image/svg+xml", Data: []byte(svg)}})
 	if tools := strings.Join(r[0].Tools, " "); !strings.Contains(tools, "import_attachment workspace_exec workspace_list workspace_view share_file") {
 		t.Fatalf("tools offered: %s", tools)
@@ -122,9 +154,13 @@ func TestWorkspace(t *testing.T) {
 		t.Errorf("%d files posted", shared)
 	}
 
-	// The drawing is deleted: it, its copy and what came of it are gone, and
-	// the model is told.
+	// The drawing is deleted: it, its copy and what came of it are gone before
+	// anybody asks, and the model is told.
+	if got := d.onDisk(); !slices.Equal(got, []string{"copy.svg", "deep/in.svg", "out.png", "own.txt"}) {
+		t.Errorf("on disk: %v", got)
+	}
 	d.Delete(posted)
+	wait(t, "the copies to go", func() bool { return len(d.onDisk()) == 0 })
 	_, r = d.say("what is left?", nil, d.tool("workspace_list", map[string]any{}))
 	got := r[1].Last("tool")
 	if strings.Contains(got, "svg\"") || strings.Contains(got, `"path":"/workspace/out.png"`) || !strings.Contains(got, "were removed") {
@@ -148,9 +184,9 @@ func TestWorkspaceIsTheOwners(t *testing.T) {
 	if got := ask(d.Server.AddUser("bob"), "state", "on"); !strings.Contains(got, "owner") {
 		t.Errorf("a guest: %s", got)
 	}
-	if got := ask(d.ann, "state", "on"); !strings.Contains(got, "has a workspace") {
-		t.Fatalf("the owner: %s", got)
-	}
+	wait(t, "the owner to enable one", func() bool { // once the sandbox is proved
+		return strings.Contains(ask(d.ann, "state", "on"), "has a workspace")
+	})
 	_, r = d.say("now", nil, d.tool("workspace_exec", map[string]any{"command": "echo hi; id -u; cat /etc/shadow"}))
 	if got := r[1].Last("tool"); !strings.Contains(got, "hi\\n") || strings.Contains(got, "root:") || strings.Contains(got, "hi\\n0\\n") {
 		t.Errorf("with one: %s", got)

@@ -259,13 +259,15 @@ func FuzzStep(f *testing.F) {
 	f.Add("region 1,2,3,4 of "+id, "view_images", `{"selected":[],"refused":[{"id":"`+id+`","reason":"no"}]}`)
 	f.Add("second to last two pictures and 99999th file.png [Image #1: x ("+id+")]", "x", `{"error":"no"}`)
 	f.Add("both previous ones before all pictures 1 and 3\n[Image #1: a ("+id+")]\n[Image #2: b ("+id+")]", "list_documents", `[]`)
+	f.Add("pages 2-4 and slide ten of the second PDF", "list_documents", `{"documents":[{"id":"`+id+`","ordinal":1,"name":"a.pdf","type":"application/pdf","state":"available"}],"total":1,"next":0}`)
+	f.Add("Compare the text file and the pdfs\n[PDF #1: a.pdf ("+id+")]\n[Image #1: b ("+id+")]", "read_document", `{"id":"`+id+`","total":-1,"text":"x","pages_without_text":[0]}`)
 	m := blind()
 	f.Fuzz(func(t *testing.T, request, tool, result string) {
 		r := agent.ModelRequest{
-			Tools: []agent.ToolSpec{{Name: listDocuments}, {Name: viewImages}},
+			Tools: []agent.ToolSpec{{Name: listDocuments}, {Name: viewImages}, {Name: readDocument}},
 			Messages: []agent.Message{
 				{Role: agent.RoleUser, Text: request},
-				{Role: agent.RoleAssistant, Calls: []agent.ToolCall{{ID: "c", Name: tool, Arguments: `{"ids":["` + id + `"]}`}}},
+				{Role: agent.RoleAssistant, Calls: []agent.ToolCall{{ID: "c", Name: tool, Arguments: `{"attachment_id":"` + id + `","ids":["` + id + `"]}`}}},
 				{Role: agent.RoleTool, CallID: "c", Text: result},
 			},
 		}
@@ -280,7 +282,7 @@ func FuzzStep(f *testing.F) {
 			t.Errorf("speaks of pixels that never came: %s", res.Message.Text)
 		}
 		for _, c := range res.Message.Calls {
-			if c.Name == viewImages && !bytes.Contains([]byte(c.Arguments), []byte("att_")) {
+			if c.Name != listDocuments && !bytes.Contains([]byte(c.Arguments), []byte("att_")) {
 				t.Errorf("views %s", c.Arguments)
 			}
 		}

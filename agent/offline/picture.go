@@ -21,9 +21,10 @@ import (
 // maxPixels is a second look at what the bounded decoder already bounded: this package decodes again.
 const maxPixels = 64 << 20
 
-// describe says what can be said of one picture that arrived. Its only error is the context's.
-func (m *Model) describe(ctx context.Context, t *turn, p agent.ShownPicture) (string, error) {
-	name := t.name(string(p.ID))
+// describe says what can be said of one picture that arrived; its text only where that is not known better. Its only
+// error is the context's.
+func (m *Model) describe(ctx context.Context, t *turn, p agent.ShownPicture, ocr bool) (string, error) {
+	name := t.called(pictured(p))
 	format := visual.Sniff(p.Picture.Bytes)
 	img, err := decode(ctx, format, p.Picture.Bytes)
 	if ctx.Err() != nil {
@@ -36,6 +37,9 @@ func (m *Model) describe(ctx context.Context, t *turn, p agent.ShownPicture) (st
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s, %dx%d pixels (%s).\nMain colours: %s.\n",
 		name, kind(format), img.Bounds().Dx(), img.Bounds().Dy(), extent(p), colours(img))
+	if !ocr {
+		return strings.TrimSpace(b.String()), nil
+	}
 	text, err := m.read(ctx, img)
 	switch {
 	case ctx.Err() != nil:
@@ -63,7 +67,7 @@ func kind(f visual.Format) string {
 // extent says which part of the posted picture this is, as the label before it does.
 func extent(p agent.ShownPicture) string {
 	if l := label.FindStringSubmatch(p.Label); l != nil {
-		return l[2]
+		return l[3]
 	}
 	if len(p.Picture.Notes) > 0 {
 		return strings.Join(p.Picture.Notes, "; ")

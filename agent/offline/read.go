@@ -3,6 +3,8 @@ package offline
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 
 	"sightline/agent"
@@ -13,54 +15,64 @@ const readDocument = "read_document"
 // quoteBytes bounds what is repeated of a document.
 const quoteBytes = 1500
 
-// text is what read_document answered to this request.
-type text struct {
-	ID    string   `json:"id"`
-	Kind  string   `json:"kind"`
-	Unit  string   `json:"unit"`
-	Total int      `json:"total"`
-	Text  string   `json:"text"`
-	End   string   `json:"end"`
-	Notes []string `json:"notes"`
-	Pages []int    `json:"pages_without_text"`
+// excerpt is what read_document answered, or why it did not.
+type excerpt struct {
+	ID      string `json:"id"`
+	Kind    string `json:"kind"`
+	Unit    string `json:"unit"`
+	Total   int    `json:"total"`
+	Text    string `json:"text"`
+	End     string `json:"end"`
+	Pages   []int  `json:"pages_without_text"`
+	failure string
 }
 
-func (t *turn) learnText(c agent.ToolCall, answer string) {
-	var got text
-	if json.Unmarshal([]byte(answer), &got) != nil || got.ID == "" {
-		t.failed = c.Name + " gave an answer that can't be read"
+type readArguments struct {
+	ID    string `json:"attachment_id"`
+	Pages string `json:"pages,omitempty"`
+}
+
+// learnText takes an answer for what was asked, whatever the answer calls itself.
+func (t *turn) learnText(c agent.ToolCall, answer, failure string) {
+	var args readArguments
+	var got excerpt
+	if json.Unmarshal([]byte(c.Arguments), &args) != nil || args.ID == "" {
+		t.failed = c.Name + " was asked for nothing"
 		return
 	}
-	t.text = &got
+	if failure == "" && (json.Unmarshal([]byte(answer), &got) != nil || got.ID == "") {
+		failure = "the answer of " + c.Name + " can't be read"
+	}
+	got.failure = failure
+	t.excerpts[args] = got
 }
 
-// read asks for a document's beginning.
-func (t *turn) read(id string) step {
-	arguments, err := json.Marshal(map[string]string{"attachment_id": id})
-	if err != nil {
-		panic("offline: arguments don't marshal: " + err.Error()) // a map of strings
+// window is the part of a document that a target means.
+func (g target) window() readArguments {
+	a := readArguments{ID: g.id}
+	if g.page > 0 {
+		a.Pages = strconv.Itoa(g.page)
 	}
-	return step{tool: readDocument, arguments: string(arguments)}
+	return a
 }
 
-// readable is the one document that a request is about.
-func (t *turn) readable(ids []string) (string, bool) {
-	if len(ids) != 1 || !t.offered[readDocument] {
-		return "", false
-	}
-	for _, d := range t.listing.docs {
-		if d.ID == ids[0] && !d.image() && d.State == "available" {
-			return d.ID, true
-		}
-	}
-	return "", false
+// says reports whether it has text, of a page where one is named. A page without text is still headed by its number.
+func (e excerpt) says(page int) bool {
+	return strings.TrimSpace(e.Text) != "" && (page == 0 || !slices.Contains(e.Pages, page))
 }
 
 // quote repeats what a document says, and claims nothing of it.
-func (t *turn) quote() string {
-	d := t.text
+func (t *turn) quote(g target) string {
+	d := t.excerpts[g.window()]
+	if d.failure != "" {
+		return fmt.Sprintf("%s could not be read. %s", t.name(g.id), sentence(d.failure))
+	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s is a document (%s), %s. I have no language model to understand it; it says:\n", t.name(d.ID), d.Kind, counted(d.Total, d.Unit))
+	if g.page > 0 {
+		fmt.Fprintf(&b, "The text of %s %d of %s (%s, %s):\n", d.Unit, g.page, t.name(g.id), d.Kind, plural(d.Total, d.Unit))
+	} else {
+		fmt.Fprintf(&b, "%s is a document (%s), %s. I have no language model to understand it; it says:\n", t.name(g.id), d.Kind, plural(d.Total, d.Unit))
+	}
 	said := strings.TrimSpace(d.Text)
 	if len(said) > quoteBytes {
 		said = strings.ToValidUTF8(said[:quoteBytes], "") + " [...]"
@@ -72,15 +84,8 @@ func (t *turn) quote() string {
 		b.WriteString("\n> " + strings.TrimRight(line, "\r\n"))
 	}
 	b.WriteString("\n\n" + sentence(d.End))
-	if len(d.Pages) > 0 {
-		fmt.Fprintf(&b, " Pages without text: %s; they can be looked at as pictures.", strings.Trim(fmt.Sprint(d.Pages), "[]"))
+	if len(d.Pages) > 0 && g.page == 0 {
+		fmt.Fprintf(&b, " Pages without text: %s; they can be looked at as pictures (\"page %d of %s\").", strings.Trim(fmt.Sprint(d.Pages), "[]"), d.Pages[0], t.names[g.id])
 	}
-	return b.String()
-}
-
-func counted(n int, unit string) string {
-	if n == 1 {
-		return "1 " + unit
-	}
-	return fmt.Sprintf("%d %ss", n, unit)
+	return strings.TrimSpace(b.String())
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"sightline/agent"
@@ -17,9 +18,9 @@ var (
 	// marker is the line under a message that names one of its files.
 	marker = regexp.MustCompile(`(?m)^\[(Image|PDF|File) #\d+: (.*) \((` + idPattern + `)\)\]$`)
 	// hidden is a line of the instructions that says why a picture is not shown.
-	hidden = regexp.MustCompile(`(?m)^- (` + idPattern + `)(?: \((.*?)\))?: (.+)$`)
+	hidden = regexp.MustCompile(`(?m)^- (` + idPattern + `(?: page \d+)?)(?: \((.*?)\))?: (.+)$`)
 	// label is the text before a picture.
-	label = regexp.MustCompile(`^Picture ` + idPattern + ` \((.*)\), [a-z+./-]+, \d+x\d+ pixels: (.*)$`)
+	label = regexp.MustCompile(`^Picture ` + idPattern + `(?: page (\d+))? \((.*)\), [a-z+./-]+, \d+x\d+ pixels: (.*)$`)
 )
 
 const pictureSection = "PICTURES IN THIS REQUEST"
@@ -27,26 +28,28 @@ const pictureSection = "PICTURES IN THIS REQUEST"
 // file is one attached file as a marker names it.
 type file struct {
 	id, name string
-	image    bool
+	kind     string // Image, PDF or File
 }
 
 // turn is what the transcript says of the turn under way.
 type turn struct {
-	request  string // the last message's text, without markers
-	own      []file // attached in this turn
-	first    bool   // nothing was answered in this conversation yet
-	spoken   string // the ID of the picture that the last answer spoke of last
-	listing  listing
-	failed   string            // what a tool answered instead of a result
-	viewed   *viewing          // what view_images answered to this request
-	text     *text             // what read_document did
-	calls    int               // tool calls since the request
-	offered  map[string]bool   // tools
-	shown    map[string]int    // attachment ID -> index in pictures
-	reasons  map[string]string // attachment ID -> why it is not shown
-	names    map[string]string // attachment ID -> file name
-	pictures []agent.ShownPicture
-	messages int
+	request   string // the last message's text, without markers
+	own       []file // attached in this turn
+	first     bool   // nothing was answered in this conversation yet
+	spoken    string // the ID of the picture that the last answer spoke of last
+	spokenOne bool   // it spoke of no other
+	listing   listing
+	failed    string                    // what a tool answered instead of a result
+	viewed    *viewing                  // what view_images answered to this request
+	excerpts  map[readArguments]excerpt // what read_document did
+	calls     int                       // tool calls since the request
+	offered   map[string]bool           // tools
+	shown     map[target]int            // index in pictures
+	reasons   map[string]string         // attachment ID, and page -> why it is not shown
+	names     map[string]string         // attachment ID -> file name
+	known     map[string]file           // attachment ID -> file, of all markers
+	pictures  []agent.ShownPicture
+	messages  int
 }
 
 // listing is the inventory, as far as it was listed in this turn.
@@ -77,14 +80,13 @@ func (d document) image() bool { return d.Viewable || strings.HasPrefix(d.Type, 
 
 // viewing is what view_images was asked and what it answered.
 type viewing struct {
-	asked   []string // IDs, in order
-	refused map[string]string
-	note    string
+	refused map[string]string // attachment ID, and page -> why
 }
 
 func readTurn(r agent.ModelRequest) *turn {
 	t := &turn{
-		first: true, offered: map[string]bool{}, shown: map[string]int{}, reasons: map[string]string{}, names: map[string]string{},
+		first: true, offered: map[string]bool{}, shown: map[target]int{}, reasons: map[string]string{}, names: map[string]string{},
+		known: map[string]file{}, excerpts: map[readArguments]excerpt{},
 		pictures: r.Pictures, messages: len(r.Messages),
 	}
 	for _, tool := range r.Tools {
@@ -95,12 +97,13 @@ func readTurn(r agent.ModelRequest) *turn {
 		for _, f := range marker.FindAllStringSubmatch(m.Text, -1) {
 			if m.Role == agent.RoleUser {
 				t.names[f[3]] = f[2]
+				t.known[f[3]] = file{id: f[3], name: f[2], kind: f[1]}
 			}
 		}
 		if m.Role == agent.RoleAssistant && m.Text != "" {
 			t.first = false
 			if ids := anyID.FindAllString(m.Text, -1); len(ids) > 0 {
-				t.spoken = ids[len(ids)-1]
+				t.spoken, t.spokenOne = ids[len(ids)-1], len(unique(ids)) == 1
 			}
 		}
 		if m.Role == agent.RoleAssistant && len(m.Calls) == 0 {
@@ -124,9 +127,12 @@ func readTurn(r agent.ModelRequest) *turn {
 		}
 	}
 	for i, p := range r.Pictures {
-		t.shown[string(p.ID)] = i
+		g := pictured(p)
 		if l := label.FindStringSubmatch(p.Label); l != nil {
-			t.names[string(p.ID)] = l[1]
+			t.names[g.id] = l[2]
+		}
+		if _, twice := t.shown[g]; !twice {
+			t.shown[g] = i
 		}
 	}
 	if at := strings.LastIndex(r.Instructions, pictureSection); at >= 0 {
@@ -141,12 +147,13 @@ func readTurn(r agent.ModelRequest) *turn {
 // often post a picture first and ask in the next message.
 func (t *turn) hear(text string) {
 	for _, f := range marker.FindAllStringSubmatch(text, -1) {
-		t.own = append(t.own, file{id: f[3], name: f[2], image: f[1] == "Image"})
+		t.own = append(t.own, file{id: f[3], name: f[2], kind: f[1]})
 	}
 	said := strings.TrimSpace(marker.ReplaceAllString(text, ""))
 	if said != "" || t.request == "" {
 		t.request = said
-		t.viewed, t.text, t.failed, t.calls = nil, nil, "", 0
+		t.viewed, t.failed, t.calls = nil, "", 0
+		clear(t.excerpts)
 	}
 }
 
@@ -157,6 +164,10 @@ func (t *turn) learn(c agent.ToolCall, answer string) {
 	}
 	if json.Unmarshal([]byte(answer), &failure) != nil {
 		t.failed = c.Name + " gave an answer that can't be read"
+		return
+	}
+	if c.Name == readDocument {
+		t.learnText(c, answer, failure.Error) // of several documents one may fail
 		return
 	}
 	if failure.Error != "" {
@@ -188,41 +199,50 @@ func (t *turn) learn(c agent.ToolCall, answer string) {
 		}
 		t.listing.started, t.listing.complete = true, page.Next == 0
 		t.listing.next, t.listing.total = page.Next, page.Total
-	case readDocument:
-		t.learnText(c, answer)
 	case viewImages:
 		t.view(c, answer)
 	}
 }
 
 func (t *turn) view(c agent.ToolCall, answer string) {
-	var args viewArguments
 	var result struct {
 		Refused []struct {
 			ID     string `json:"id"`
+			Page   int    `json:"page"`
 			Reason string `json:"reason"`
 		} `json:"refused"`
-		Note string `json:"note"`
 	}
-	if json.Unmarshal([]byte(c.Arguments), &args) != nil || json.Unmarshal([]byte(answer), &result) != nil {
+	if json.Unmarshal([]byte(answer), &result) != nil {
 		t.failed = c.Name + " gave an answer that can't be read"
 		return
 	}
-	v := &viewing{refused: map[string]string{}, note: result.Note}
-	v.asked = append(v.asked, args.IDs...)
-	for _, r := range args.Regions {
-		v.asked = append(v.asked, r.ID)
-	}
+	t.viewed = &viewing{refused: map[string]string{}}
 	for _, r := range result.Refused {
-		v.refused[r.ID] = r.Reason
+		t.viewed.refused[target{id: r.ID, page: r.Page}.key()] = r.Reason
 	}
-	t.viewed = v
 }
 
 // callID is unique in the transcript: each call makes it longer.
 func (t *turn) callID() string { return fmt.Sprintf("call_offline_%d", t.messages) }
 
-// name is how a picture is called in an answer.
+// pictured is what a picture shows, as its label tells.
+func pictured(p agent.ShownPicture) target {
+	g := target{id: string(p.ID)}
+	if l := label.FindStringSubmatch(p.Label); l != nil {
+		g.page, _ = strconv.Atoi(l[1]) // none: 0
+	}
+	return g
+}
+
+// called is how a target is called in an answer.
+func (t *turn) called(g target) string {
+	if g.page > 0 {
+		return fmt.Sprintf("Page %d of %s", g.page, t.name(g.id))
+	}
+	return t.name(g.id)
+}
+
+// name is how a file is called in an answer.
 func (t *turn) name(id string) string {
 	if n := t.names[id]; n != "" {
 		return n + " (" + id + ")"
@@ -239,13 +259,24 @@ func (t *turn) owns(id string) bool {
 	return false
 }
 
-// ownImages are the pictures attached in this turn.
-func (t *turn) ownImages() []file {
-	var out []file
+// document is what a marker tells of a file, in the inventory's terms.
+func (f file) document() document {
+	d := document{ID: f.id, Name: f.name, State: "available"}
+	switch f.kind {
+	case "Image":
+		d.Viewable = true
+		d.Type = "image/" + strings.Replace(strings.ToLower(strings.TrimPrefix(f.name[len(stem(f.name)):], ".")), "jpg", "jpeg", 1)
+	case "PDF":
+		d.Type = "application/pdf"
+	}
+	return d
+}
+
+// attached are the files of this turn.
+func (t *turn) attached() []document {
+	var out []document
 	for _, f := range t.own {
-		if f.image {
-			out = append(out, f)
-		}
+		out = append(out, f.document())
 	}
 	return out
 }

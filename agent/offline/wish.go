@@ -8,13 +8,20 @@ import (
 
 // wish is what a request asks for, as far as the rules understand it.
 type wish struct {
-	list     bool       // an inventory
-	pictures bool       // something about pictures or files
-	ids      []string   // named by ID
-	names    []string   // named by something that looks like a file name
-	places   []place    // named by place in the conversation
-	region   *rectangle // part of a picture
-	closer   bool       // asks to zoom in, with or without numbers
+	list     bool           // an inventory
+	files    bool           // something about files
+	sorts    []*sort        // the sorts of file that it names
+	several  map[*sort]bool // of these, those in the plural
+	pages    []int          // of a document
+	endPage  bool           // a page counted from the end
+	refused  string         // what it wants done that is neither looking nor reading
+	reasoned bool           // wants more than what a file shows or says
+	both     bool           // compares, or speaks of what it brings
+	ids      []string       // named by ID
+	names    []string       // named by something that looks like a file name
+	places   []place        // named by place in the conversation
+	region   *rectangle     // part of a picture
+	closer   bool           // asks to zoom in, with or without numbers
 }
 
 type rectangle struct{ x, y, width, height int }
@@ -22,17 +29,16 @@ type rectangle struct{ x, y, width, height int }
 // place is a place in the conversation. n counts from 1; negative counts from the end. before means the one before the
 // picture under discussion.
 type place struct {
-	n         int
-	before    bool
-	all       bool // n last ones, or all where n is 0
-	documents bool // counts every file, not only pictures
+	n      int
+	before bool
+	all    bool  // n last ones, or all where n is 0
+	sort   *sort // among which files it counts; nil: those like the one spoken of
 }
 
 // points reports whether the request names anything.
 func (w wish) points() bool { return len(w.ids)+len(w.names)+len(w.places) > 0 }
 
 var (
-	nouns = map[string]bool{}
 	// fileName is a word that ends like a file. What it names is decided by the inventory.
 	fileName     = regexp.MustCompile(`(?i)[\p{L}\p{N}_][\p{L}\p{N}_.()+-]*\.(?:png|jpe?g|gif|webp|bmp|tiff?|hei[cf]|avif|svg|ico|pdf|txt|md|csv|docx?|xlsx?|pptx?|zip|mp4)\b`)
 	quoted       = regexp.MustCompile("[\"“„`]([^\"”“`\n]{1,100})[\"”“`]")
@@ -40,22 +46,25 @@ var (
 	fourLoose    = regexp.MustCompile(`\b(\d{1,5})[\s,;x×]+(\d{1,5})[\s,;x×]+(\d{1,5})[\s,;x×]+(\d{1,5})\b`)
 	zooming      = regexp.MustCompile(`(?i)\b(?:region|zoom\w*|crop\w*|area|closer|close-up|enlarge|magnify)\b`)
 	listingWords = regexp.MustCompile(`(?i)\b(?:list|enumerate|inventory)\b|` +
-		`\b(?:which|what|how many)\s+(?:other\s+|kinds? of\s+|of the\s+)?(?:files|documents|attachments|pictures|images|photos|pics|screenshots)\b|` +
-		`\b(?:are|were) there\s+(?:any\s+)?(?:other\s+)?(?:files|documents|attachments|pictures|images|photos|pics|screenshots)\b|` +
-		`\bshow\s+(?:me\s+)?(?:all\s+)?(?:the\s+)?(?:files|documents|attachments)\b`)
+		`\b(?:which|what|how many)\s+(?:other\s+|kinds? of\s+|of the\s+)?` + manyFiles + `\b|` +
+		`\b(?:are|were) there\s+(?:any\s+)?(?:other\s+)?` + manyFiles + `\b|` +
+		`\bshow\s+(?:me\s+)?(?:all\s+)?(?:the\s+)?(?:files|documents|attachments)\b|` +
+		`^\W*(?:(?:the|my|our|your|all|any|other|please)\s+)*` + manyFiles + `\W*$`)
 	about = regexp.MustCompile(`(?i)\b(?:read|describe|look|looks|see|view|show|shows|ocr|transcribe|text|says?|said|written|colou?rs?|zoom\w*|region|` +
 		`what(?:'s| is| was)? (?:in|on|there|this|that|it)|again)\b`)
+	// looking is about pixels, so it means a picture where no other sort is named.
+	looking = regexp.MustCompile(`(?i)\b(?:colou?rs?|ocr|zoom\w*|region)\b`)
+	// acting is what is asked of a file beyond telling what is in it. It counts at the beginning only: further on it is
+	// as likely a word of the file.
+	acting = regexp.MustCompile(`(?i)^(?:[^\n:>]{0,60}[:>,]\s*)*(?:(?:please|now|then|and|can you|could you|would you|will you)\s+)*` +
+		`(import|copy|move|put|convert|resize|rotate|delete|remove|rename|save|share|send|upload|download|run|execute|unzip|unpack|edit|sign)\b`)
+	workspace = regexp.MustCompile(`(?i)\b(?:in)?to (?:the|my|your|a) workspace\b`)
+	comparing = regexp.MustCompile(`(?i)\b(?:compar\w*|differences?|differs?|versus|vs)\b`)
+	reasoning = regexp.MustCompile(`(?i)\b(?:summar\w+|translat\w+|explain|why|sum|add(?: up)?|subtract|multiply|divide|average|mean of|calculat\w+|comput\w+|count|how (?:many|much)|plus|minus|times|total of)\b|\d\s*[-+*/x×]\s*\d`)
+	deictic   = regexp.MustCompile(`(?i)\b(?:this|these|attached)\b`)
 )
 
-func init() {
-	for _, n := range strings.Fields("picture pictures image images photo photos photograph pic pics screenshot screenshots shot scan scans gif drawing " +
-		"file files document documents attachment attachments upload uploads one ones") {
-		nouns[n] = true
-	}
-}
-
-// counts are the nouns that mean every file.
-var counts = map[string]bool{"file": true, "files": true, "document": true, "documents": true, "attachment": true, "attachments": true, "upload": true, "uploads": true}
+const manyFiles = `(?:files|documents|attachments|uploads|pictures|images|photos|pics|screenshots|pdfs|spreadsheets|presentations|text files)`
 
 var ordinals = map[string]int{
 	"first": 1, "second": 2, "third": 3, "fourth": 4, "fifth": 5, "sixth": 6, "seventh": 7, "eighth": 8, "ninth": 9, "tenth": 10,
@@ -77,10 +86,26 @@ func readWish(request string) wish {
 		}
 	}
 	w.names = unique(append(w.names, fileName.FindAllString(quoted.ReplaceAllString(text, " "), -1)...))
-	plain := fileName.ReplaceAllString(text, " ")
+	plain := compounds.Replace(strings.ToLower(fileName.ReplaceAllString(text, " ")))
+	plain = w.readPages(plain)
 	w.places = readPlaces(plain)
-	w.list = !w.points() && w.region == nil && listingWords.MatchString(plain)
-	w.pictures = w.points() || w.list || w.closer || about.MatchString(plain) || hasNoun(plain)
+	w.list = !w.points() && w.region == nil && len(w.pages) == 0 && listingWords.MatchString(plain)
+	w.sorts, w.several = readSorts(words(plain))
+	if len(w.sorts) == 0 && !w.points() && pageNoun.MatchString(plain) {
+		w.sorts = []*sort{aDocument}
+	}
+	if len(w.sorts) == 0 && !w.points() && looking.MatchString(plain) && len(w.pages) == 0 {
+		w.sorts = []*sort{aPicture}
+	}
+	if m := acting.FindStringSubmatch(text); m != nil {
+		w.refused = strings.ToLower(m[1])
+	} else if workspace.MatchString(text) {
+		w.refused = "use the workspace"
+	}
+	compares := comparing.MatchString(plain)
+	w.reasoned = compares || reasoning.MatchString(pageCount.ReplaceAllString(plain, " "))
+	w.both = compares || deictic.MatchString(plain)
+	w.files = w.points() || w.list || w.closer || len(w.pages) > 0 || w.endPage || len(w.sorts) > 0 || about.MatchString(plain)
 	return w
 }
 
@@ -101,15 +126,6 @@ var word = regexp.MustCompile(`[\p{L}\p{N}']+`)
 
 func words(text string) []string { return word.FindAllString(strings.ToLower(text), -1) }
 
-func hasNoun(text string) bool {
-	for _, w := range words(text) {
-		if nouns[w] && w != "one" && w != "ones" {
-			return true
-		}
-	}
-	return false
-}
-
 // readPlaces finds "the first picture", "second and third image", "picture 2", "last two screenshots", "the one before",
 // "all pictures". An ordinal without a noun close after it is not a place: "at first", "in a second".
 func readPlaces(text string) []place {
@@ -117,16 +133,17 @@ func readPlaces(text string) []place {
 	var out []place
 	for i := 0; i < len(ws); i++ {
 		switch w := ws[i]; {
-		case nouns[w]:
+		case isNoun(w):
 			for _, n := range numbersAfter(ws, i) {
-				out = append(out, place{n: n, documents: counts[w]})
+				out = append(out, place{n: n, sort: nouns[w]})
 			}
 			if i+1 < len(ws) && before[ws[i+1]] && len(out) == 0 {
-				out = append(out, place{before: true})
+				out = append(out, place{before: true, sort: nouns[w]})
+				i++ // "the picture before the PDF" is no previous PDF
 			}
 		case w == "all" || w == "every" || w == "each" || w == "both":
 			if noun := nounAfter(ws, i); noun != "" {
-				p := place{all: true, documents: counts[noun]}
+				p := place{all: true, sort: nouns[noun]}
 				if w == "both" {
 					p.n = 2
 				}
@@ -135,8 +152,8 @@ func readPlaces(text string) []place {
 				out = append(out, place{all: true, n: 2})
 			}
 		case before[w]:
-			if nounAfter(ws, i) != "" {
-				out = append(out, place{before: true})
+			if noun := nounAfter(ws, i); noun != "" {
+				out = append(out, place{before: true, sort: nouns[noun]})
 			}
 		default:
 			n, ok := ordinal(w)
@@ -147,14 +164,14 @@ func readPlaces(text string) []place {
 			if noun == "" {
 				continue
 			}
-			p := place{n: n, documents: counts[noun]}
+			p := place{n: n, sort: nouns[noun]}
 			if n == -1 && i+1 < len(ws) {
 				if many := cardinal(ws[i+1]); many > 1 {
-					p = place{all: true, n: many, documents: p.documents}
+					p = place{all: true, n: many, sort: p.sort}
 				}
 			}
 			if i >= 2 && ws[i-1] == "to" && p.n == -1 && len(out) > 0 { // "second to last"
-				out[len(out)-1] = place{n: -out[len(out)-1].n, documents: p.documents}
+				out[len(out)-1] = place{n: -out[len(out)-1].n, sort: p.sort}
 				continue
 			}
 			out = append(out, p)
@@ -170,8 +187,10 @@ func nounAfter(ws []string, i int) string {
 	for _, w := range ws[i+1:] {
 		_, ord := ordinal(w)
 		switch {
-		case nouns[w]:
+		case isNoun(w):
 			return w
+		case others > 0 && (w == "of" || w == "in" || w == "on" || w == "from"):
+			return "" // "the first line of the picture"
 		case ord, w == "and", w == "or", w == "the", w == "to", cardinal(w) > 0:
 		default:
 			if others++; others > 2 {

@@ -13,6 +13,7 @@ import (
 	"image/png"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -27,7 +28,7 @@ import (
 	"sightline/connectors/chat"
 )
 
-// world is a conversation with posted files, and the two tools as the real ones answer.
+// world is a conversation with posted files, and the tools as the real ones answer.
 type world struct {
 	t        *testing.T
 	model    *Model
@@ -35,9 +36,11 @@ type world struct {
 	messages []agent.Message
 	pageSize int
 	noTools  bool
+	reads    bool             // read_document is offered
 	calls    []agent.ToolCall // of the last turn
 	selected []chat.AttachmentID
 	regions  map[chat.AttachmentID][4]int
+	pages    []pageRequest // of documents, shown as pictures
 	explicit bool
 	own      []*posted
 }
@@ -50,6 +53,8 @@ type posted struct {
 	notes  []string
 	reason string // why it can't be viewed
 	state  string
+	pages  []string // the text of a document, by page
+	page   []byte   // the picture of each of its pages
 }
 
 func newWorld(t *testing.T, m *Model) *world { return &world{t: t, model: m, pageSize: 50} }
@@ -73,6 +78,8 @@ func (w *world) say(text string, files ...*posted) string {
 		kind := "File"
 		if strings.HasPrefix(f.mime, "image/") {
 			kind = "Image"
+		} else if f.mime == "application/pdf" {
+			kind = "PDF"
 		}
 		if b.Len() > 0 {
 			b.WriteString("\n")
@@ -80,7 +87,7 @@ func (w *world) say(text string, files ...*posted) string {
 		fmt.Fprintf(&b, "[%s #%d: %s (%s)]", kind, i+1, f.name, f.id)
 	}
 	w.messages = append(w.messages, agent.Message{Role: agent.RoleUser, Text: b.String()})
-	w.calls, w.explicit, w.own, w.selected, w.regions = nil, false, files, nil, map[chat.AttachmentID][4]int{}
+	w.calls, w.explicit, w.own, w.selected, w.regions, w.pages = nil, false, files, nil, map[chat.AttachmentID][4]int{}, nil
 	for _, f := range files {
 		if strings.HasPrefix(f.mime, "image/") {
 			w.selected = append(w.selected, f.id)
@@ -115,6 +122,9 @@ func (w *world) infer() agent.ModelResponse {
 	if !w.noTools {
 		r.Tools = []agent.ToolSpec{{Name: listDocuments}, {Name: viewImages}}
 	}
+	if w.reads {
+		r.Tools = append(r.Tools, agent.ToolSpec{Name: readDocument})
+	}
 	var hiddenLines []string
 	for _, id := range w.selected {
 		p := w.find(id)
@@ -134,6 +144,13 @@ func (w *world) infer() agent.ModelResponse {
 		r.Pictures = append(r.Pictures, agent.ShownPicture{
 			ID: id, Label: fmt.Sprintf("Picture %s (%s), %s, 1x1 pixels: %s", p.id, p.name, p.mime, extent),
 			Picture: visual.Picture{MIME: p.mime, Bytes: b, Notes: notes},
+		})
+	}
+	for _, g := range w.pages {
+		p := w.find(chat.AttachmentID(g.ID))
+		r.Pictures = append(r.Pictures, agent.ShownPicture{
+			ID: p.id, Label: fmt.Sprintf("Picture %s page %d (%s), %s, 1x1 pixels: whole", p.id, g.Page, p.name, p.mime),
+			Picture: visual.Picture{MIME: "image/png", Bytes: p.page},
 		})
 	}
 	r.Instructions = "You are a test.\n\nPICTURES IN THIS REQUEST\n" + strings.Join(hiddenLines, "\n") + "\n"
@@ -197,12 +214,13 @@ func (w *world) run(c agent.ToolCall) string {
 	case viewImages:
 		var args viewArguments
 		strict(&args)
-		if n := len(args.IDs) + len(args.Regions); n < 1 || n > 4 {
+		if n := len(args.IDs) + len(args.Regions) + len(args.Pages); n < 1 || n > 4 {
 			return `{"error":"name 1 to 4 pictures by id"}`
 		}
 		type line struct {
 			ID     string `json:"id"`
 			Reason string `json:"reason,omitempty"`
+			Page   int    `json:"page,omitempty"`
 		}
 		selected, refused := []line{}, []line{}
 		var ids []chat.AttachmentID
@@ -213,9 +231,9 @@ func (w *world) run(c agent.ToolCall) string {
 			}
 			switch p := w.find(id); {
 			case p == nil:
-				refused = append(refused, line{s, "no such attachment is available here"})
+				refused = append(refused, line{ID: s, Reason: "no such attachment is available here"})
 			case p.reason != "":
-				refused = append(refused, line{s, p.reason})
+				refused = append(refused, line{ID: s, Reason: p.reason})
 			default:
 				selected = append(selected, line{ID: s})
 				ids = append(ids, id)
@@ -228,10 +246,41 @@ func (w *world) run(c agent.ToolCall) string {
 			take(r.ID)
 			w.regions[chat.AttachmentID(r.ID)] = [4]int{r.X, r.Y, r.Width, r.Height}
 		}
-		if len(ids) > 0 {
-			w.selected = ids
+		var pages []pageRequest
+		for _, g := range args.Pages {
+			if p := w.find(chat.AttachmentID(g.ID)); p == nil || g.Page > len(p.pages) {
+				refused = append(refused, line{ID: g.ID, Page: g.Page, Reason: "there is no such page"})
+				continue
+			}
+			selected = append(selected, line{ID: g.ID, Page: g.Page})
+			pages = append(pages, g)
+		}
+		if len(ids)+len(pages) > 0 {
+			w.selected, w.pages = ids, pages
 		}
 		return answer(map[string]any{"selected": selected, "refused": refused, "note": "shown in the next step"})
+	case readDocument:
+		var args readArguments
+		strict(&args)
+		p := w.find(chat.AttachmentID(args.ID))
+		if p == nil || p.pages == nil {
+			return `{"error":"This file is no document."}`
+		}
+		pages, missing, said, from := p.pages, []int{}, "", 1
+		if args.Pages != "" {
+			n, err := strconv.Atoi(args.Pages)
+			if err != nil || n < 1 || n > len(p.pages) {
+				return `{"error":"There is no such page."}`
+			}
+			pages, from = p.pages[n-1:n], n
+		}
+		for i, text := range pages {
+			said += fmt.Sprintf("[page %d of %d]\n%s\n", from+i, len(p.pages), text)
+			if text == "" {
+				missing = append(missing, from+i)
+			}
+		}
+		return answer(map[string]any{"id": args.ID, "kind": "pdf", "unit": "page", "total": len(p.pages), "text": said, "end": "the end", "pages_without_text": missing})
 	}
 	return `{"error":"no tool of that name"}`
 }

@@ -166,6 +166,12 @@ func printReport(out io.Writer, r web.Report) error {
 			fmt.Fprintf(w, "  %s\n", t.Empty)
 			continue
 		}
+		if t.Legend != "" {
+			fmt.Fprintf(w, "  %s\n", t.Legend)
+			if err := w.Flush(); err != nil { // it is no column
+				return err
+			}
+		}
 		fmt.Fprintf(w, "  %s\n", strings.Join(t.Columns, "\t"))
 		for _, row := range t.Rows {
 			cells := make([]string, len(row))

@@ -2,6 +2,7 @@ package service
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -32,6 +33,70 @@ func link[T ~string](kind string, id T) web.Cell {
 		return web.Cell{}
 	}
 	return web.Cell{Text: string(id), Kind: kind, ID: string(id)}
+}
+
+var anID = regexp.MustCompile(`\b(cnv|trn|att)_[0-9a-hjkmnp-tv-z]{26}\b`)
+
+// linked is text in which IDs lead to their reports; missing are those that
+// have none.
+func linked(s string, missing map[string]bool) web.Cell {
+	c := text(s)
+	kinds := map[string]string{"cnv": "conversation", "trn": "turn", "att": "attachment"}
+	at := 0
+	for _, m := range anID.FindAllStringSubmatchIndex(c.Text, -1) {
+		id := c.Text[m[0]:m[1]]
+		if missing[id] {
+			continue
+		}
+		if at < m[0] {
+			c.Parts = append(c.Parts, web.Cell{Text: c.Text[at:m[0]]})
+		}
+		c.Parts = append(c.Parts, link(kinds[c.Text[m[2]:m[3]]], id))
+		at = m[1]
+	}
+	if at > 0 && at < len(c.Text) {
+		c.Parts = append(c.Parts, web.Cell{Text: c.Text[at:]})
+	}
+	return c
+}
+
+// missing are the attachments that were asked for and not found: they have no
+// report.
+func missing(ds []decision) map[string]bool {
+	out := map[string]bool{}
+	for _, d := range ds {
+		if !d.Allowed && d.Rule == "unknown" {
+			out[string(d.Attachment)] = true
+		}
+	}
+	return out
+}
+
+// rules are what the short names in decisions ask for.
+var rules = map[string]string{
+	"S1":      "a file may be used where it was posted",
+	"S2":      "a thread, or an answer that one person sees, may use what the channel around it shows",
+	"S3":      "a public thread and its channel have the same readers",
+	"grant":   "the bytes that were fetched after a yes",
+	"state":   "the file and its message have to be there still",
+	"message": "the message it came with has to be there still",
+	"unknown": "the ID has to be one of this conversation or around it",
+	"place":   "both places have to be known",
+	"member":  "the agent has to be in the channel",
+	"doubt":   "it has to be certain who would see the answer",
+}
+
+// legend explains those rules that a list names, in its order.
+func legend(ds []decision) string {
+	var out []string
+	told := map[string]bool{}
+	for _, d := range ds {
+		if what := rules[d.Rule]; what != "" && !told[d.Rule] {
+			told[d.Rule] = true
+			out = append(out, d.Rule+": "+what)
+		}
+	}
+	return strings.Join(out, "; ")
 }
 
 func number[T int | int64](n T) web.Cell { return web.Cell{Text: strconv.FormatInt(int64(n), 10)} }
@@ -96,7 +161,7 @@ func (w workflowView) facts() []web.Fact {
 	}
 	out := []web.Fact{{Name: "workflow", Value: web.Cell{Text: s, URL: w.URL}}}
 	if w.State != "" {
-		out = append(out, web.Fact{Name: "now", Value: text(w.State)})
+		out = append(out, web.Fact{Name: "now", Value: linked(w.State, nil)})
 	}
 	return out
 }
@@ -131,24 +196,26 @@ func took(t turnLine) web.Cell {
 
 func decisionsTable(ds []decision, withTurn bool) web.Table {
 	t := web.Table{Name: "Decisions", Columns: []string{"at", "attachment", "action", "verdict", "rule", "reason", "asker", "destination", "bytes", "sha256"}, Empty: "Nothing was asked for."}
+	t.Legend = legend(ds)
 	if withTurn {
 		t.Columns[1] = "turn"
 	}
+	gone := missing(ds)
 	for _, d := range ds {
 		what := link("attachment", d.Attachment)
-		if ids["attachment"].FindString(string(d.Attachment)) == "" {
-			what = text(string(d.Attachment)) // as it was asked for: no ID
+		if gone[string(d.Attachment)] || !ids["attachment"].MatchString(string(d.Attachment)) {
+			what = text(string(d.Attachment)) // as it was asked for: no ID of anything
 		}
 		if withTurn {
 			what = link("turn", d.Turn)
 		}
-		t.Rows = append(t.Rows, []web.Cell{clock(d.At), what, text(d.Action), verdict(d.Allowed), text(d.Rule), text(d.Reason), who(d.Asker),
+		t.Rows = append(t.Rows, []web.Cell{clock(d.At), what, text(d.Action), verdict(d.Allowed), text(d.Rule), linked(d.Reason, gone), who(d.Asker),
 			text(string(d.Destination)), number(d.Bytes), text(d.Digest)})
 	}
 	return t
 }
 
-func selectedCell(list []chat.Selected) web.Cell {
+func selectedCell(list []chat.Selected, gone map[string]bool) web.Cell {
 	var out []string
 	for _, s := range list {
 		one := string(s.Attachment)
@@ -163,13 +230,13 @@ func selectedCell(list []chat.Selected) web.Cell {
 		}
 		out = append(out, one)
 	}
-	return text(strings.Join(out, "; "))
+	return linked(strings.Join(out, "; "), gone)
 }
 
 func turnsTable(ts []turnLine) web.Table {
 	t := web.Table{Name: "Turns", Columns: []string{"turn", "state", "asker", "began", "took", "reason"}, Empty: "Nothing was asked here yet."}
 	for _, l := range ts {
-		t.Rows = append(t.Rows, []web.Cell{link("turn", l.ID), stateCell(string(l.State)), who(l.Asker), clock(l.Started), took(l), text(l.Reason)})
+		t.Rows = append(t.Rows, []web.Cell{link("turn", l.ID), stateCell(string(l.State)), who(l.Asker), clock(l.Started), took(l), linked(l.Reason, nil)})
 	}
 	return t
 }
@@ -197,7 +264,7 @@ func (v *turnView) report() web.Report {
 		{Name: "began", Value: clock(v.Started)},
 	}}
 	if v.Reason != "" {
-		r.Facts = append(r.Facts, web.Fact{Name: "reason", Value: text(v.Reason)})
+		r.Facts = append(r.Facts, web.Fact{Name: "reason", Value: linked(v.Reason, nil)})
 	}
 	if v.Finished != nil {
 		r.Facts = append(r.Facts, web.Fact{Name: "took", Value: took(v.turnLine)})
@@ -215,6 +282,7 @@ func (v *turnView) report() web.Report {
 		}
 		messages.Rows = append(messages.Rows, []web.Cell{number(m.Seq), text(string(m.ID)), who(m.Poster), clock(m.At), number(m.Bytes), stateCell(state)})
 	}
+	gone := missing(v.Decisions)
 	model := web.Table{Name: "Model calls", Columns: []string{"step", "try", "model", "outcome", "tokens in", "tokens out", "seconds", "pictures"}, Empty: "The model was not asked."}
 	for _, c := range v.Model {
 		outcome := c.Outcome
@@ -222,11 +290,11 @@ func (v *turnView) report() web.Report {
 			outcome = "under way, or cut off"
 		}
 		model.Rows = append(model.Rows, []web.Cell{number(c.Seq), number(c.Attempt), text(c.Model), stateCell(outcome), number(c.InputTokens), number(c.OutputTokens),
-			{Text: fmt.Sprintf("%.2f", c.Took)}, selectedCell(c.Pictures)})
+			{Text: fmt.Sprintf("%.2f", c.Took)}, selectedCell(c.Pictures, gone)})
 	}
 	tools := web.Table{Name: "Tool calls", Columns: []string{"step", "tool", "verdict", "at", "selected", "reason"}, Empty: "No tool was called."}
 	for _, c := range v.Tools {
-		tools.Rows = append(tools.Rows, []web.Cell{number(c.Seq), text(c.Tool), stateCell(string(c.Verdict)), clock(c.At), selectedCell(c.Selected), text(c.Reason)})
+		tools.Rows = append(tools.Rows, []web.Cell{number(c.Seq), text(c.Tool), stateCell(string(c.Verdict)), clock(c.At), selectedCell(c.Selected, gone), linked(c.Reason, gone)})
 	}
 	posts := web.Table{Name: "Posts", Columns: []string{"kind", "where", "intended", "posted", "bytes"}, Empty: "Nothing was posted."}
 	for _, p := range v.Posts {
@@ -266,7 +334,7 @@ func (v *attachmentView) report() web.Report {
 
 // overview is the console's first page.
 func overview(rows []checkpoints.ConversationRow) web.Report {
-	t := web.Table{Name: "Conversations", Columns: []string{"conversation", "place", "last turn", "state", "began", "turns", "messages", "attachments"}, Empty: "Nobody has said anything yet."}
+	t := web.Table{Name: "Conversations", Columns: []string{"conversation", "place", "last turn", "state", "last turn began", "turns", "messages", "attachments"}, Empty: "Nobody has said anything yet."}
 	for _, c := range rows {
 		t.Rows = append(t.Rows, []web.Cell{link("conversation", c.ID), where(c.Place), link("turn", c.LastTurn), stateCell(string(c.LastState)), clock(c.LastActivity),
 			number(c.Turns), number(c.Messages), number(c.Attachments)})

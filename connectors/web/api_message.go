@@ -104,6 +104,7 @@ func (p *Place) openConversation(w http.ResponseWriter, r *http.Request, c calle
 	}
 	status := http.StatusOK
 	if created {
+		p.hub.opened()
 		status = http.StatusCreated
 	}
 	writeJSON(w, status, p.conversationJSON(conv))

@@ -39,7 +39,9 @@ func browser(t *testing.T) context.Context {
 	}
 	opts := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(path), chromedp.UserDataDir(t.TempDir()), chromedp.Flag("disable-gpu", true),
-		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true))
+		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
+		// A machine without a mouse would make every page one that is touched.
+		chromedp.Flag("blink-settings", "availableHoverTypes=2,primaryHoverType=2,availablePointerTypes=4,primaryPointerType=4"))
 	if os.Geteuid() == 0 {
 		opts = append(opts, chromedp.Flag("no-sandbox", true))
 	}
@@ -216,7 +218,8 @@ func TestAPersonAsksAboutAPicture(t *testing.T) {
 	}{{"4-answer-1280", 1280, 900, false}, {"4-answer-390", 390, 844, false}, {"5-dark-1280", 1280, 900, true}, {"5-dark-390", 390, 844, true}} {
 		do(t, ctx, look.name, size(look.w, look.h), dark(look.dark), chromedp.Sleep(200*time.Millisecond))
 		until(t, ctx, "nothing wider than the window", `document.documentElement.scrollWidth <= innerWidth && document.getElementById("scroll").scrollWidth <= document.getElementById("scroll").clientWidth`)
-		do(t, ctx, "down", chromedp.Evaluate[chromedp.Void](`document.getElementById("scroll").scrollTop = 1e6`))
+		until(t, ctx, "no message over another", `[...document.querySelectorAll("#transcript .message")].every((m, i, all) => i === 0 || m.getBoundingClientRect().top >= all[i-1].getBoundingClientRect().bottom)`)
+		do(t, ctx, "down", chromedp.Evaluate[chromedp.Void](`document.getElementById("scroll").scrollTop = 1e6`), chromedp.Sleep(200*time.Millisecond))
 		shot(t, ctx, look.name)
 		do(t, ctx, "up", chromedp.Evaluate[chromedp.Void](`document.getElementById("scroll").scrollTop = 0`))
 		shot(t, ctx, look.name+"-top")

@@ -16,12 +16,16 @@ type consoleView struct {
 	TemporalUI string
 	Home       bool    // the list of conversations
 	Thumb      *upload // nil: none may be shown
+	names      map[string]named
 }
+
+// hasConsole reports whether the person of this place may look into it.
+func (p *Place) hasConsole() bool { return p.c.Console != nil && p.person.Role == chat.Owner }
 
 // owner lets only the owner through. To anybody else there is no console.
 func (p *Place) owner(h func(http.ResponseWriter, *http.Request, caller)) func(http.ResponseWriter, *http.Request, caller) {
 	return func(w http.ResponseWriter, r *http.Request, c caller) {
-		if p.c.Console == nil || c.user != localUser || p.person.Role != chat.Owner {
+		if !p.hasConsole() || c.user != localUser {
 			p.notFound(w, r)
 			return
 		}
@@ -29,13 +33,18 @@ func (p *Place) owner(h func(http.ResponseWriter, *http.Request, caller)) func(h
 	}
 }
 
-func (p *Place) console(w http.ResponseWriter, r *http.Request, _ caller) {
+func (p *Place) console(w http.ResponseWriter, r *http.Request, c caller) {
 	report, err := p.c.Console.Overview(r.Context())
 	if err != nil {
 		p.failed(w, r, err)
 		return
 	}
-	p.render(w, http.StatusOK, "console.html", consoleView{Report: report, TemporalUI: p.c.TemporalUI, Home: true})
+	names, err := p.names(r.Context(), c.user)
+	if err != nil {
+		p.failed(w, r, err)
+		return
+	}
+	p.render(w, http.StatusOK, "console.html", consoleView{Report: report, TemporalUI: p.c.TemporalUI, Home: true, names: names})
 }
 
 func (p *Place) inspect(w http.ResponseWriter, r *http.Request, c caller) {
@@ -49,6 +58,10 @@ func (p *Place) inspect(w http.ResponseWriter, r *http.Request, c caller) {
 		return
 	}
 	v := consoleView{Report: report, TemporalUI: p.c.TemporalUI}
+	if v.names, err = p.names(r.Context(), c.user); err != nil {
+		p.failed(w, r, err)
+		return
+	}
 	if report.Picture != "" {
 		// What is deleted, or somebody else's, is not shown here either.
 		u, err := p.db.readable(r.Context(), c.user, report.Picture)

@@ -6,8 +6,8 @@
 // its sign-in, the page, the HTTP API and the live stream. To the rest of
 // Sightline it hands events in and takes replies, progress and questions
 // about files, through the ports every connector has. Its console shows the
-// owner what a Console tells of turns, attachments and decisions; it knows no
-// store of theirs.
+// owner what a Console tells of turns, attachments and decisions, with the
+// names of this place's conversations; it knows no store of theirs.
 //
 //	browser / ask ──POST──▶ row committed ──Sink.Deliver──▶ row marked ──▶ 202
 //	                            │                 │

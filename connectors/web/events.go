@@ -26,7 +26,7 @@ type progressJSON struct {
 // events is the live stream. It begins with what is there, so a listener that
 // comes back after a restart has missed nothing; then it sends what changes.
 //
-//	view=page  messages come rendered too
+//	view=page  messages come rendered too, and the side bar's conversations
 //	view=live  what is there already is left out
 //
 // The database is read again at every heartbeat as well: a reply of another
@@ -38,7 +38,7 @@ func (p *Place) events(streams context.Context) func(http.ResponseWriter, *http.
 		defer context.AfterFunc(streams, cancel)()
 
 		view := r.URL.Query().Get("view")
-		s := &stream{p: p, conv: conv.ID, w: w, rc: http.NewResponseController(w), html: view == "page"}
+		s := &stream{p: p, conv: conv.ID, owner: conv.Owner, w: w, rc: http.NewResponseController(w), html: view == "page"}
 		l := p.hub.listen(conv.ID) // before the first read: nothing falls between
 		defer l.close()
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -76,14 +76,16 @@ func (p *Place) events(streams context.Context) func(http.ResponseWriter, *http.
 
 // stream is what one listener was told.
 type stream struct {
-	p    *Place
-	conv string
-	w    http.ResponseWriter
-	rc   *http.ResponseController
-	html bool
+	p     *Place
+	conv  string
+	owner string
+	w     http.ResponseWriter
+	rc    *http.ResponseController
+	html  bool
 
 	known map[string]bool
 	busy  bool
+	bar   map[string]bool // conversations that the page's side bar has
 }
 
 // begin sends the state of things. Its errors come before the first byte.
@@ -101,6 +103,10 @@ func (s *stream) begin(ctx context.Context, live bool) error {
 	if s.busy, err = s.p.busy(ctx, s.conv); err != nil {
 		return err
 	}
+	bar, err := s.opened(ctx)
+	if err != nil {
+		return err
+	}
 	s.known = map[string]bool{}
 	for _, id := range ids {
 		s.known[id] = true
@@ -113,7 +119,36 @@ func (s *stream) begin(ctx context.Context, live bool) error {
 			return nil
 		}
 	}
+	if len(bar) > 0 {
+		_ = s.send("conversations", map[string]any{"conversations": bar})
+	}
 	return nil
+}
+
+type openedJSON struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+}
+
+// opened are the conversations that a page was not told of yet, newest first.
+func (s *stream) opened(ctx context.Context) ([]openedJSON, error) {
+	if !s.html {
+		return nil, nil
+	}
+	list, err := s.p.db.opened(ctx, s.owner, listedConversations)
+	if err != nil {
+		return nil, err
+	}
+	var fresh []openedJSON
+	now := map[string]bool{}
+	for _, c := range list {
+		now[c.ID] = true
+		if !s.bar[c.ID] {
+			fresh = append(fresh, openedJSON{c.ID, c.Name})
+		}
+	}
+	s.bar = now
+	return fresh, nil
 }
 
 // changes compares what is there with what the listener knows.
@@ -143,6 +178,13 @@ func (s *stream) changes(ctx context.Context) error {
 	}
 	for _, m := range list {
 		if err := s.message(m); err != nil {
+			return err
+		}
+	}
+	if bar, err := s.opened(ctx); err != nil {
+		return err
+	} else if len(bar) > 0 {
+		if err := s.send("conversations", map[string]any{"conversations": bar}); err != nil {
 			return err
 		}
 	}

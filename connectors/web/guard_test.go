@@ -250,7 +250,7 @@ func TestHeadersOfPages(t *testing.T) {
 		h := s.do("GET", path, nil).header
 		csp := h.Get("Content-Security-Policy")
 		if !strings.Contains(csp, "default-src 'none'") || strings.Contains(csp, "unsafe") || h.Get("X-Content-Type-Options") != "nosniff" ||
-			h.Get("X-Frame-Options") != "DENY" || h.Get("Referrer-Policy") != "no-referrer" || h.Get("Cross-Origin-Resource-Policy") != "same-origin" {
+			h.Get("X-Frame-Options") != "DENY" || h.Get("Referrer-Policy") != "same-origin" || h.Get("Cross-Origin-Resource-Policy") != "same-origin" {
 			t.Errorf("%s: %v", path, h)
 		}
 	}
@@ -259,6 +259,38 @@ func TestHeadersOfPages(t *testing.T) {
 		if strings.Contains(page, inline) {
 			t.Errorf("the page has %q in it", inline)
 		}
+	}
+}
+
+// Whoever is refused on a page reads it on a page, and finds the way back; the
+// API says it in its own form.
+func TestRefusalsOnPagesHaveAWayBack(t *testing.T) {
+	s := open(t)
+	for _, r := range []struct {
+		method, path, origin string
+		status               int
+		says                 string
+	}{
+		{"GET", "/c/nope", "", 404, "There is nothing here."},
+		{"GET", "/c/" + newID(conversationPrefix), "", 404, "There is nothing here."},
+		{"GET", "/nowhere/<script>", "", 404, "There is nothing here."},
+		{"GET", "/console", "", 404, "There is nothing here."},
+		{"GET", "/uploads/nope", "", 404, "There is nothing here."},
+		{"POST", "/conversations", "null", 403, "did not come from the page itself"},
+		{"POST", "/sign-out", "http://evil.example", 403, "did not come from the page itself"},
+	} {
+		headers := []string{"Content-Type", "application/x-www-form-urlencoded"}
+		if r.method == "POST" {
+			headers = append(headers, "Origin", r.origin)
+		}
+		a := s.do(r.method, r.path, strings.NewReader("name=x"), headers...)
+		if a.status != r.status || !strings.HasPrefix(a.header.Get("Content-Type"), "text/html") || !strings.Contains(a.body, r.says) ||
+			!strings.Contains(a.body, `<a href="/">`) || !strings.Contains(a.body, "app.css") || strings.Contains(a.body, "<script>") {
+			t.Errorf("%s %s: %d %s", r.method, r.path, a.status, a.body)
+		}
+	}
+	if a := s.do("GET", "/api/nowhere", nil); a.status != 404 || a.header.Get("Content-Type") != "application/json; charset=utf-8" {
+		t.Errorf("the API: %d %v", a.status, a.header)
 	}
 }
 

@@ -86,6 +86,19 @@ func (h *hub) changed(conv string, turn chat.TurnID) {
 	h.tidy(conv)
 }
 
+// opened says that a conversation was opened: whoever listens to any other
+// looks for it.
+func (h *hub) opened() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, r := range h.rooms {
+		for l := range r.listeners {
+			l.dirty = true
+			l.poke()
+		}
+	}
+}
+
 func (h *hub) progress(pr chat.Progress) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -38,8 +38,8 @@ func (s *served) listen(path string) *reader {
 	return &reader{t, lines}
 }
 
-// next expects an event of that name and answers its data. The running state
-// may be told between any two others.
+// next expects an event of that name and answers its data. The running state,
+// and which conversations there are, may be told between any two others.
 func (r *reader) next(name string) map[string]any {
 	r.t.Helper()
 	event := ""
@@ -48,7 +48,7 @@ func (r *reader) next(name string) map[string]any {
 			event = e
 		}
 		if d, ok := strings.CutPrefix(r.lines.Text(), "data: "); ok {
-			if event == "state" && name != event {
+			if (event == "state" || event == "conversations") && name != event {
 				continue
 			}
 			if event != name {
@@ -109,6 +109,21 @@ func TestTheLiveStream(t *testing.T) {
 	late.next("message")
 	if v := late.next("progress"); v["text"] != "on it" {
 		t.Errorf("progress %v", v)
+	}
+	l.next("progress")
+	// A page learns of conversations that are opened anywhere, once and by
+	// name; a terminal does not ask.
+	for _, name := range []string{"by the API", "by a form"} {
+		if name == "by the API" {
+			s.conv(name)
+			s.conv(name)
+		} else {
+			s.do("POST", "/conversations", strings.NewReader("name=by+a+form"), "Content-Type", "application/x-www-form-urlencoded")
+		}
+		v := l.next("conversations")["conversations"].([]any)
+		if len(v) != 1 || v[0].(map[string]any)["name"] != name {
+			t.Errorf("opened: %v, want %q", v, name)
+		}
 	}
 	// Another conversation's listener hears nothing of it.
 	_, other := s.conv("other")

@@ -28,14 +28,16 @@ var (
 		"markdown": func(s string) template.HTML { return template.HTML(markdown(s)) }, // its output is escaped, see there
 		"stamp":    func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 		"clock":    func(t time.Time) string { return t.Local().Format("2 Jan 15:04") },
-		"message":  func(m message, person string) messageView { return messageView{m, person} },
+		"message":  func(m message, v pageView) messageView { return messageView{m, v.Person, v.Console} },
 	}).ParseFS(assets, "pages/*.html"))
 )
 
-// messageView is a message with the name of the person who wrote it.
+// messageView is a message with the name of the person who wrote it, and
+// whether its turn can be looked at.
 type messageView struct {
 	message
-	Person string
+	Person  string
+	Console bool
 }
 
 type pageView struct {
@@ -103,7 +105,7 @@ func (p *Place) home(w http.ResponseWriter, r *http.Request, c caller) {
 func (p *Place) view(list []conversation) pageView {
 	return pageView{
 		Agent: string(p.c.Agent), Model: p.c.Model, TemporalUI: p.c.TemporalUI, Person: p.person.Name,
-		Conversations: list, Console: p.c.Console != nil, Limits: p.conversationJSON(conversation{}).Limits,
+		Conversations: list, Console: p.hasConsole(), Limits: p.conversationJSON(conversation{}).Limits,
 	}
 }
 
@@ -141,17 +143,20 @@ func (p *Place) openByForm(w http.ResponseWriter, r *http.Request, c caller) {
 		p.render(w, http.StatusBadRequest, "page.html", v)
 		return
 	}
-	conv, _, err := p.db.named(r.Context(), c.user, name)
+	conv, created, err := p.db.named(r.Context(), c.user, name)
 	if err != nil {
 		p.failed(w, r, err)
 		return
+	}
+	if created {
+		p.hub.opened()
 	}
 	http.Redirect(w, r, "/c/"+conv.ID, http.StatusSeeOther)
 }
 
 func (p *Place) renderMessage(m message) (string, error) {
 	var b bytes.Buffer
-	if err := pages.ExecuteTemplate(&b, "message", messageView{m, p.person.Name}); err != nil {
+	if err := pages.ExecuteTemplate(&b, "message", messageView{m, p.person.Name, p.hasConsole()}); err != nil {
 		return "", fmt.Errorf("web: render message: %w", err)
 	}
 	return b.String(), nil

@@ -27,20 +27,24 @@ type Fact struct {
 	Value Cell
 }
 
-// Table is a list; Empty is said when it has no rows.
+// Table is a list; Empty is said when it has no rows, Legend when it has.
 type Table struct {
 	Name    string
+	Legend  string // what its short words mean, in one line; may be empty
 	Columns []string
 	Rows    [][]Cell
 	Empty   string
 }
 
 // Cell is a text, and where it leads: Kind and ID name another report, URL a
-// page of Temporal's Web UI.
+// page of Temporal's Web UI. Where several parts lead somewhere, they are in
+// Parts, whose texts together are Text.
 type Cell struct {
 	Text string
 	Kind string // conversation, turn, attachment
 	ID   string
 	URL  string
 	Tone string // good, bad or empty
+
+	Parts []Cell
 }

@@ -76,13 +76,27 @@ func (p *Place) notFound(w http.ResponseWriter, r *http.Request) {
 	p.fail(w, r, http.StatusNotFound, "There is nothing here.")
 }
 
-// fail answers with a sentence for a person.
+// fail answers with a sentence for a person, and on a page with a way back.
 func (p *Place) fail(w http.ResponseWriter, r *http.Request, status int, sentence string) {
 	if strings.HasPrefix(r.URL.Path, "/api/") {
 		writeJSON(w, status, map[string]string{"error": sentence})
 		return
 	}
-	http.Error(w, sentence, status)
+	p.render(w, status, "notice.html", noticeView{Title: failureTitle(status), Sentence: sentence})
+}
+
+type noticeView struct{ Title, Sentence string }
+
+func failureTitle(status int) string {
+	switch status {
+	case http.StatusNotFound:
+		return "Not found"
+	case http.StatusForbidden:
+		return "Refused"
+	case http.StatusServiceUnavailable:
+		return "Not just now"
+	}
+	return "That did not work"
 }
 
 // failed answers for an error: its text is for operators and goes to the log.

@@ -58,12 +58,29 @@ func (s store) conversation(ctx context.Context, owner, id string) (conversation
 	return c, translate("find conversation", err)
 }
 
+// listedConversations is how many the side bar has.
+const listedConversations = 200
+
 // conversations lists the owner's, the one last used first.
 func (s store) conversations(ctx context.Context, owner string) ([]conversation, error) {
 	rows, err := s.pool.Query(ctx, `select c.id, c.owner, c.name, c.created_at from web_conversation c
 		where c.agent = $1 and c.owner = $2
 		order by coalesce((select max(m.at) from web_message m where m.conversation = c.id), c.created_at) desc, c.name
-		limit 200`, s.agent, owner)
+		limit $3`, s.agent, owner, listedConversations)
+	if err != nil {
+		return nil, translate("list conversations", err)
+	}
+	list, err := pgx.CollectRows(rows, func(r pgx.CollectableRow) (c conversation, err error) {
+		err = r.Scan(&c.ID, &c.Owner, &c.Name, &c.CreatedAt)
+		return c, err
+	})
+	return list, translate("list conversations", err)
+}
+
+// opened lists the owner's, the newest first, without a look at messages.
+func (s store) opened(ctx context.Context, owner string, limit int) ([]conversation, error) {
+	rows, err := s.pool.Query(ctx, `select id, owner, name, created_at from web_conversation
+		where agent = $1 and owner = $2 order by created_at desc, id limit $3`, s.agent, owner, limit)
 	if err != nil {
 		return nil, translate("list conversations", err)
 	}

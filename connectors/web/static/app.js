@@ -11,6 +11,13 @@ function start(composer) {
   const text = at("text"), chips = at("chips"), complaint = at("complaint"), send = at("send"), stop = at("stop");
   const scroll = at("scroll"), transcript = at("transcript"), working = at("working"), step = at("step-text"), draft = at("draft");
 
+  const make = (tag, name, content) => {
+    const node = document.createElement(tag);
+    if (name) node.className = name;
+    if (content) node.textContent = content;
+    return node;
+  };
+
   // ---- the transcript
 
   // Whoever reads the end goes on reading the end, whatever changes its size;
@@ -50,6 +57,17 @@ function start(composer) {
     at("empty").hidden = transcript.childElementCount > 0;
   }
 
+  // listed puts a conversation that was opened elsewhere into the side bar.
+  function listed(c) {
+    const list = at("conversations"), address = "/c/" + c.id;
+    if ([...list.querySelectorAll("a")].some(a => a.getAttribute("href") === address)) return;
+    const item = make("li"), link = make("a", "", c.name);
+    link.href = address;
+    link.title = c.name;
+    item.append(link);
+    list.prepend(item);
+  }
+
   function live() {
     const events = new EventSource(api + "/events?view=page");
     const on = (name, f) => events.addEventListener(name, e => f(JSON.parse(e.data)));
@@ -66,6 +84,7 @@ function start(composer) {
       draft.textContent = "";
     });
     on("deleted", d => remove(d.id));
+    on("conversations", c => c.conversations.reverse().forEach(listed));
     on("state", s => setRunning(s.running));
     on("progress", p => {
       setRunning(true);
@@ -94,7 +113,7 @@ function start(composer) {
 
   transcript.addEventListener("click", async e => {
     const button = e.target.closest(".delete");
-    if (!button || !confirm("Delete this message and its files? The agent can't look at them any more.")) return;
+    if (!button || !confirm("Delete this message and its files? The agent can't look at them any more. Answers that quote them stay visible.")) return;
     button.disabled = true;
     const answer = await call("DELETE", api + "/messages/" + button.closest("article").dataset.id);
     if (answer.ok) text.focus();
@@ -134,13 +153,6 @@ function start(composer) {
 
   const files = []; // {id, done: Promise, refused, item}
   const limit = Number(composer.dataset.max), limitPDF = Number(composer.dataset.maxPdf), most = Number(composer.dataset.maxFiles);
-  const make = (tag, name, content) => {
-    const node = document.createElement(tag);
-    if (name) node.className = name;
-    if (content) node.textContent = content;
-    return node;
-  };
-
   function add(list) {
     complain("");
     for (const blob of list) {
@@ -169,7 +181,7 @@ function start(composer) {
     file.item.append(kind, make("span", "name", name), gone, state);
     files.push(file);
     chips.append(file.item);
-    chips.hidden = false;
+    tally();
 
     const x = new XMLHttpRequest();
     gone.addEventListener("click", () => {
@@ -182,6 +194,8 @@ function start(composer) {
       file.refused = true;
       file.item.classList.add("refused");
       state.textContent = sentence;
+      upFront(file.item);
+      tally();
     };
     file.done = new Promise(resolve => {
       x.onloadend = resolve;
@@ -203,12 +217,14 @@ function start(composer) {
         file.id = said.id;
         file.item.title = said.name + " · " + said.type + " · " + said.id;
         state.textContent = said.note || (said.width ? said.width + " × " + said.height + " · " : "") + size(said.size);
+        file.item.classList.toggle("noted", Boolean(said.note)); // a sentence needs the width
         if (said.width && !said.note) {
           const thumb = make("img", "thumb");
           thumb.alt = "";
           thumb.src = "/uploads/" + said.id;
           kind.replaceWith(thumb);
         }
+        tally(); // what is said of a file makes it taller
       };
       x.send(blob);
     });
@@ -218,8 +234,30 @@ function start(composer) {
     const i = files.indexOf(file);
     if (i >= 0) files.splice(i, 1);
     file.item.remove();
-    chips.hidden = chips.childElementCount === 0;
+    tally();
   }
+
+  // upFront keeps what needs a person's hand in sight: refused files come
+  // first, in the order in which they were attached.
+  function upFront(item) {
+    const focus = item.contains(document.activeElement) && document.activeElement;
+    const rest = [...chips.children].find(i => i !== item && !i.classList.contains("refused"));
+    if (rest) chips.insertBefore(item, rest);
+    if (focus) focus.focus(); // moving it took the focus away
+    chips.scrollTop = 0;
+  }
+
+  // tally says how many files there are, and that some are out of sight.
+  function tally() {
+    const n = chips.childElementCount, bad = chips.querySelectorAll(".refused").length, line = at("tally");
+    chips.hidden = n === 0;
+    line.hidden = n < 2 && bad === 0;
+    const more = chips.scrollHeight > chips.clientHeight + 1;
+    chips.classList.toggle("more", more);
+    const words = n + (n === 1 ? " file" : " files") + (bad ? ", " + (n === 1 ? "it" : bad) + " can't be sent" : "") + (more ? "; scroll to see all" : "");
+    if (line.textContent !== words) line.textContent = words;
+  }
+  addEventListener("resize", tally);
 
   const size = n => n < 1024 ? n + " B" : n < 1048576 ? Math.round(n / 1024) + " KiB" : (n / 1048576).toFixed(1) + " MiB";
 

@@ -30,7 +30,7 @@ const (
 // interactions do not count. Any second must have room for both, and for some
 // that a busy machine sends late.
 const (
-	paceSteady = 47
+	paceSteady = 45
 	paceBurst  = 1
 )
 

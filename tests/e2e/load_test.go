@@ -31,7 +31,7 @@ func discordCrowd(b *testing.B, n int) crowd {
 	s := fakediscord.New(b)
 	s.GlobalLimit = 50
 	var people, channels []string
-	for i := range n {
+	for i := range n / 10 { // each talks in ten channels: who may read is asked by person, twice a minute
 		people = append(people, s.AddUser(fmt.Sprint("user", i)))
 	}
 	guild := s.AddGuild(people...)
@@ -41,7 +41,7 @@ func discordCrowd(b *testing.B, n int) crowd {
 	return crowd{
 		env: []string{"DISCORD_TOKEN=" + s.Token, "DISCORD_API_URL=" + s.URL},
 		say: func(conv int, text string, f file) {
-			s.Post(channels[conv], people[conv], fakediscord.Draft{Text: "<@" + s.Bot.ID + "> " + text,
+			s.Post(channels[conv], people[conv%len(people)], fakediscord.Draft{Text: "<@" + s.Bot.ID + "> " + text,
 				Files: []fakediscord.File{{Name: f.name, Type: "image/png", Data: f.data}}})
 		},
 		said: func(conv int) (out []string) {

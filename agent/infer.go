@@ -91,9 +91,11 @@ func (inf *Inference) Infer(ctx context.Context, b Brief, audit Auditor, draft f
 // once makes one request. Those again are not to be in the next one, which is
 // made if there are any.
 func (inf *Inference) once(ctx context.Context, b Brief, info ModelInfo, rejected map[int]string, audit Auditor, draft func(string)) (resp ModelResponse, selected []chat.Selected, again map[int]string, err error) {
-	held, err := inf.Looker.Memory.Hold(ctx, inf.most(b, info))
-	if err != nil {
-		return ModelResponse{}, nil, nil, err
+	var held *Held
+	if n := inf.most(b, info); n > 0 {
+		if held, err = inf.Looker.Memory.Hold(ctx, n); err != nil {
+			return ModelResponse{}, nil, nil, err
+		}
 	}
 	defer held.Free()
 	req, views, err := inf.build(ctx, b, info, rejected)

@@ -216,7 +216,7 @@ func TestProgress(t *testing.T) {
 	}
 	w.run()
 	e := w.said(w.channel)
-	w.until("the start is over", w.bot.rest.idle)
+	w.until("the start is over", w.bot.rest.pace.idle)
 	began := time.Now()
 	for range 50 {
 		w.bot.Progress(t.Context(), chat.Progress{Place: e.Place, Text: "looking"})

@@ -26,7 +26,7 @@ type typing struct {
 // much to show, it shows nothing.
 func (b *Bot) Progress(ctx context.Context, pr chat.Progress) {
 	id, ok := b.native(pr.Place)
-	if !ok || !b.rest.idle() || !b.typing.take(id, b.c.Now()) {
+	if !ok || !b.rest.pace.idle() || !b.typing.take(id, b.c.Now()) {
 		return
 	}
 	go func() {

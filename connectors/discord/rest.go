@@ -13,8 +13,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"golang.org/x/time/rate"
 )
 
 const (
@@ -24,14 +22,6 @@ const (
 	restAttempts  = 4
 	longestWait   = time.Minute // a longer Retry-After is the caller's affair
 	deadToken     = time.Minute
-)
-
-// Discord takes 50 requests a second of a bot, whatever they are; those of
-// interactions do not count. Any second must have room for both, and for some
-// that a busy machine sends late.
-const (
-	paceSteady = 45
-	paceBurst  = 1
 )
 
 var (
@@ -72,7 +62,7 @@ type rest struct {
 	http  *http.Client
 	slow  *http.Client // for files
 	now   func() time.Time
-	pace  *rate.Limiter
+	pace  pace
 
 	limited func(waited time.Duration) // nil: nobody is told
 
@@ -89,7 +79,7 @@ func newRest(base *url.URL, token string, now func() time.Time) *rest {
 	}
 	return &rest{
 		base: base.String() + "/v" + apiVersion, token: token, now: now, until: map[string]time.Time{},
-		pace: rate.NewLimiter(paceSteady, paceBurst),
+		pace: newPace(),
 		http: client(restTimeout), slow: client(uploadTimeout),
 	}
 }
@@ -123,7 +113,11 @@ func (r *rest) do(ctx context.Context, method, path string, body, out any) error
 			return err
 		}
 		var again time.Duration
-		if again, err = r.once(ctx, method, path, payload, out); err == nil || again < 0 {
+		again, err = r.once(ctx, method, path, payload, out)
+		if !ownToken(path) {
+			r.pace.answered()
+		}
+		if err == nil || again < 0 {
 			return err
 		}
 		if ctx.Err() != nil {
@@ -274,26 +268,31 @@ func (r *rest) hold(route string, d time.Duration) {
 	}
 }
 
-// turn waits until a call may be made. Being refused costs a request as well,
-// and those who are refused together come back together.
+// turn waits until a call may be made, and takes its place in the pace. Being
+// refused costs a request as well, and those who are refused together come back
+// together.
 func (r *rest) turn(ctx context.Context, method, path string) error {
-	if err := r.wait(ctx, route(method, path)); err != nil || ownToken(path) {
-		return err
-	}
-	if err := r.pace.Wait(ctx); err != nil {
-		if ctx.Err() != nil {
-			return ctx.Err()
+	route := route(method, path)
+	for {
+		d, err := r.ahead(route)
+		if err == nil {
+			err = sleep(ctx, d)
 		}
-		return fmt.Errorf("%w: there is no time left to wait for its turn", errNetwork)
+		if err != nil || ownToken(path) {
+			return err
+		}
+		if err := r.pace.take(ctx); err != nil {
+			return err
+		}
+		if d, err = r.ahead(route); err == nil && d <= 0 {
+			return nil
+		}
+		r.pace.unused() // for others, while what was learned meanwhile is waited out
 	}
-	return r.wait(ctx, route(method, path)) // what was learned meanwhile
 }
 
-// idle reports whether a call that nobody would miss keeps none waiting: nothing
-// was asked for a moment.
-func (r *rest) idle() bool { return r.pace.Tokens() >= paceBurst }
-
-func (r *rest) wait(ctx context.Context, route string) error {
+// ahead is how long the platform's limits have calls of this route wait.
+func (r *rest) ahead(route string) (time.Duration, error) {
 	r.mu.Lock()
 	d := time.Until(r.until[route])
 	if all := time.Until(r.until[""]); all > d {
@@ -302,12 +301,12 @@ func (r *rest) wait(ctx context.Context, route string) error {
 	dead := r.now().Before(r.dead)
 	r.mu.Unlock()
 	if dead {
-		return errToken
+		return 0, errToken
 	}
 	if d > longestWait {
-		return fmt.Errorf("%w: it asked to wait for %s", errNetwork, d.Round(time.Second))
+		return 0, fmt.Errorf("%w: it asked to wait for %s", errNetwork, d.Round(time.Second))
 	}
-	return sleep(ctx, d)
+	return d, nil
 }
 
 // route names a call's rate limit bucket: the method, the major resource with

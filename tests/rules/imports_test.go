@@ -70,7 +70,7 @@ var layers = map[string]layer{
 	"cmd/service":        {ours: []string{"*"}, others: []string{temporalModules, "go.yaml.in/yaml/v3", "google.golang.org/protobuf/proto"}, why: "joining everything is its job"},
 	"cmd/sightline":      {ours: []string{"*"}, why: "the command line of the service"},
 	"tests":              {ours: []string{"*"}, others: []string{"*"}, why: "end to end"},
-	"connectors/discord": {ours: []string{chatDir, attachmentsDir}, others: []string{"github.com/bwmarrin/discordgo", "golang.org/x/time"}, why: "one platform"},
+	"connectors/discord": {ours: []string{chatDir, attachmentsDir}, others: []string{"github.com/bwmarrin/discordgo"}, why: "one platform"},
 	"connectors/slack":   {ours: []string{chatDir, attachmentsDir}, others: []string{"github.com/slack-go/slack"}, why: "one platform"},
 }
 

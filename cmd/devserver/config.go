@@ -52,6 +52,8 @@ func serverConfig(db string, p ports) *config.Config {
 					// In WAL mode, NORMAL loses nothing when the process dies, only perhaps the last moments when the machine does.
 					// Whoever minds those runs a real server and names it in TEMPORAL_ADDRESS.
 					"journal_mode": "wal", "synchronous": "1",
+					// The pages of the log are written to the file when there are this many, 16 MiB: most have changed again by then.
+					"wal_autocheckpoint": "4000",
 				},
 			}}},
 		},

@@ -57,6 +57,11 @@ func lockDatabase(ctx context.Context, db string) (*os.File, error) {
 // prepare makes the schema and the namespace if they are not there.
 func prepare(o options, c *config.Config) error {
 	store := c.Persistence.DataStores[storeName].SQL
+	ns, err := sqlite.NewNamespaceConfig(c.ClusterMetadata.CurrentClusterName, o.namespace, false, o.attributes)
+	if err != nil {
+		return fmt.Errorf("describe namespace: %w", err)
+	}
+	ns.Detail.Config.Retention = durationpb.New(o.retention)
 	// The schema is many statements, and a file with some of them would be taken for a database. The mark outlives a kill
 	// in between; its absence never makes a file be thrown away.
 	mark := o.db + ".making"
@@ -78,6 +83,9 @@ func prepare(o options, c *config.Config) error {
 		if err := sqlite.SetupSchema(store); err != nil {
 			return fmt.Errorf("make database: %w", err)
 		}
+		if err := thinIndexes(o.db, ns.Detail.Config.CustomSearchAttributeAliases); err != nil {
+			return fmt.Errorf("make database: %w", err)
+		}
 		// The mark goes when the schema would survive the machine, too: SQLite by itself syncs only later.
 		if err := errors.Join(syncFile(o.db+"-wal"), syncFile(o.db), os.Remove(mark)); err != nil {
 			return fmt.Errorf("make database: %w", err)
@@ -85,11 +93,6 @@ func prepare(o options, c *config.Config) error {
 	} else if err != nil {
 		return fmt.Errorf("find database: %w", err)
 	}
-	ns, err := sqlite.NewNamespaceConfig(c.ClusterMetadata.CurrentClusterName, o.namespace, false, o.attributes)
-	if err != nil {
-		return fmt.Errorf("describe namespace: %w", err)
-	}
-	ns.Detail.Config.Retention = durationpb.New(o.retention)
 	if err := sqlite.CreateNamespaces(store, ns); err != nil {
 		return fmt.Errorf("make namespace: %w", err)
 	}

@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"database/sql"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"testing"
@@ -104,10 +106,26 @@ func TestServesAndRestartsOnTheSameFile(t *testing.T) {
 			t.Errorf("search attribute %s is %v", name, got)
 		}
 	}
+	if n := indexCount(t, filepath.Join(dir, "t.db")); n != len(indexes)+1 { // and Place's
+		t.Errorf("the table of workflows has %d indexes, want %d and one for its attribute", n, len(indexes))
+	}
 	if matches, _ := filepath.Glob(filepath.Join(dir, "t.db-wal")); len(matches) != 1 {
 		t.Error("the database is not in WAL mode")
 	}
 	c.stop(t)
+}
+
+func indexCount(t *testing.T, db string) (n int) {
+	t.Helper()
+	store, err := sql.Open("sqlite", "file:"+(&url.URL{Path: db}).EscapedPath()+"?mode=ro")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	if err := store.QueryRow(`SELECT count(*) FROM sqlite_master WHERE type = 'index' AND tbl_name = 'executions_visibility' AND sql IS NOT NULL`).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
 }
 
 func TestUIAnswersOnLoopbackNamesOnly(t *testing.T) {

@@ -103,8 +103,14 @@ type stopwatch struct {
 
 func (s *stopwatch) answer(r fakemodel.Request) fakemodel.Reply {
 	tag := ""
-	if i := bytes.LastIndex(r.Raw, []byte(loadWords)); i >= 0 {
-		tag = loadTag.FindString(string(r.Raw[i:min(len(r.Raw), i+len(loadWords)+20)]))
+	// The last of them. Searched forwards, in what is megabytes: that way is ten
+	// times as fast, and this runs on the processors that are measured.
+	for rest := r.Raw; ; {
+		_, after, ok := bytes.Cut(rest, []byte(loadWords))
+		if !ok {
+			break
+		}
+		tag, rest = loadTag.FindString(string(after[:min(len(after), 20)])), after
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -17,7 +17,6 @@ import (
 	_ "image/gif"  // a provider decodes what it is sent
 	_ "image/jpeg" // by its bytes
 	_ "image/png"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -147,10 +146,15 @@ type part struct {
 
 func (s *Server) serve(api string) http.HandlerFunc {
 	return func(w http.ResponseWriter, hr *http.Request) {
-		raw, err := io.ReadAll(hr.Body)
+		var body bytes.Buffer
+		if n := hr.ContentLength; n > 0 && n < 1<<30 {
+			body.Grow(int(n) + bytes.MinRead)
+		}
+		_, err := body.ReadFrom(hr.Body)
 		if err != nil {
 			return
 		}
+		raw := body.Bytes()
 		r := Request{API: api, Raw: raw, light: s.Light}
 		switch {
 		case s.Blind:

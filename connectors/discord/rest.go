@@ -113,11 +113,7 @@ func (r *rest) do(ctx context.Context, method, path string, body, out any) error
 			return err
 		}
 		var again time.Duration
-		again, err = r.once(ctx, method, path, payload, out)
-		if !ownToken(path) {
-			r.pace.answered()
-		}
-		if err == nil || again < 0 {
+		if again, err = r.once(ctx, method, path, payload, out); err == nil || again < 0 {
 			return err
 		}
 		if ctx.Err() != nil {
@@ -149,6 +145,9 @@ func (r *rest) waited(d time.Duration) {
 // once answers how long to wait before another try: negative for never, zero
 // for as the caller likes.
 func (r *rest) once(ctx context.Context, method, path string, payload *form, out any) (time.Duration, error) {
+	if !ownToken(path) {
+		defer r.pace.answered()
+	}
 	var data []byte
 	client := r.http
 	if payload != nil {

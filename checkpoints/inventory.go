@@ -29,6 +29,28 @@ func (db *DB) Place(ctx context.Context, agent chat.AgentID, id chat.PlaceID) (c
 	return p, translate(ctx, "place", err)
 }
 
+// Meet makes a place known without a message of it, so that what is around it
+// can be looked up. What is known of it already stays.
+func (db *DB) Meet(ctx context.Context, p chat.Place) error {
+	p, err := cleanPlace(p)
+	if err == nil {
+		err = pgx.BeginFunc(ctx, db.pool, func(tx pgx.Tx) error {
+			b := &pgx.Batch{}
+			meet(b, p)
+			return tx.SendBatch(ctx, b).Close()
+		})
+	}
+	return translate(ctx, "meet place", err)
+}
+
+// MessagesCalled are the messages of a conversation, and from around it, that
+// have the platform's ID: Slack shows one in its channel and in its thread.
+func (db *DB) MessagesCalled(ctx context.Context, agent chat.AgentID, conv chat.ConversationID, native string) ([]chat.MessageID, error) {
+	ids, err := many(ctx, db.pool, pgx.RowTo[chat.MessageID], `SELECT m.id FROM message m WHERE m.native_id = $3 AND m.place IN `+around+` ORDER BY m.id`,
+		clean(string(agent)), clean(string(conv)), clean(native))
+	return ids, translate(ctx, "messages called", err)
+}
+
 // Message is a message of the place, as it is now.
 func (db *DB) Message(ctx context.Context, place chat.PlaceID, id chat.MessageID) (chat.Message, error) {
 	m, err := one(ctx, db.pool, collectMessage, `SELECT `+messageColumns+` FROM message m WHERE m.id = $1 AND m.place = $2`,

@@ -65,15 +65,10 @@ type storedMessage struct {
 func lockConversation(ctx context.Context, tx pgx.Tx, e chat.Event) (known, error) {
 	p, conv := e.Place, e.Place.Conversation()
 	b := &pgx.Batch{}
-	// Without a conflict target: a place has two unique keys, and an arbiter
-	// for one would leave racing first events to fail on the other.
-	b.Queue(`INSERT INTO place (id, agent, platform, workspace, channel, thread, parent, kind, epoch)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING`,
-		p.ID, p.Agent, p.Platform, p.Workspace, p.Channel, p.Thread, null(p.Parent), p.Kind, p.Epoch)
+	meet(b, p)
 	b.Queue(`UPDATE place SET parent = coalesce($3, parent), kind = $4, epoch = greatest($5, epoch)
 		WHERE id = $1 AND agent = $2 AND (kind <> $4 OR epoch < $5 OR parent IS DISTINCT FROM coalesce($3, parent))`,
 		p.ID, p.Agent, null(p.Parent), p.Kind, p.Epoch)
-	b.Queue(`INSERT INTO conversation (id, agent, place) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`, conv, p.Agent, p.ID)
 	var k known
 	b.Queue(`SELECT last_ordinal FROM conversation WHERE id = $1 FOR NO KEY UPDATE`, conv).QueryRow(func(r pgx.Row) error {
 		return r.Scan(&k.lastOrdinal)
@@ -97,6 +92,16 @@ func lockConversation(ctx context.Context, tx pgx.Tx, e chat.Event) (known, erro
 		return known{}, err
 	}
 	return k, nil
+}
+
+// meet makes sure of a place's row and its conversation's.
+func meet(b *pgx.Batch, p chat.Place) {
+	// Without a conflict target: a place has two unique keys, and an arbiter
+	// for one would leave racing first events to fail on the other.
+	b.Queue(`INSERT INTO place (id, agent, platform, workspace, channel, thread, parent, kind, epoch)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING`,
+		p.ID, p.Agent, p.Platform, p.Workspace, p.Channel, p.Thread, null(p.Parent), p.Kind, p.Epoch)
+	b.Queue(`INSERT INTO conversation (id, agent, place) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`, p.Conversation(), p.Agent, p.ID)
 }
 
 // write stores a change. Rows that are as they were are not written.
@@ -141,13 +146,11 @@ func (c *change) write(ctx context.Context, tx pgx.Tx) error {
 // cleanEvent makes every string of the event one that can be stored, before
 // anything is derived from it, and derives the message's identity.
 func cleanEvent(e chat.Event) (chat.Event, error) {
-	p := &e.Place
-	p.Workspace, p.Channel, p.Thread = clean(p.Workspace), clean(p.Channel), clean(p.Thread)
-	p.Epoch = max(p.Epoch, 0)
-	if p.ID == "" || p.Agent == "" {
-		return e, fmt.Errorf("%w: the event names no place", ErrInvalid)
+	var err error
+	if e.Place, err = cleanPlace(e.Place); err != nil {
+		return e, err
 	}
-	m := &e.Message
+	p, m := e.Place, &e.Message
 	m.NativeID = clean(m.NativeID)
 	if m.NativeID == "" {
 		return e, fmt.Errorf("%w: the event names no message", ErrInvalid)
@@ -168,6 +171,15 @@ func cleanEvent(e chat.Event) (chat.Event, error) {
 	}
 	e.Files = files
 	return e, nil
+}
+
+func cleanPlace(p chat.Place) (chat.Place, error) {
+	p.Workspace, p.Channel, p.Thread = clean(p.Workspace), clean(p.Channel), clean(p.Thread)
+	p.Epoch = max(p.Epoch, 0)
+	if p.ID == "" || p.Agent == "" {
+		return p, fmt.Errorf("%w: the event names no place", ErrInvalid)
+	}
+	return p, nil
 }
 
 func cleanFile(f chat.File) chat.File {

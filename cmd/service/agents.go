@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -95,11 +96,37 @@ func (c *Config) readAgents(env func(string) string) error {
 		// The decoder's words quote values: keep the line alone.
 		return fmt.Errorf("%s is not as it should be: %s", path, firstLine(err))
 	}
+	if err := d.Decode(new(yaml.Node)); err != io.EOF {
+		return fmt.Errorf("%s is not as it should be: there is something after the list of agents", path)
+	}
 	if len(f.Agents) == 0 {
 		return fmt.Errorf("%s names no agents", path)
 	}
 	c.Agents = f.Agents
-	return c.checkAgents(env)
+	if err := c.checkAgents(env); err != nil {
+		return err
+	}
+	c.findUnused(env)
+	return nil
+}
+
+// findUnused names what describes the one agent of an installation without a
+// file. With a file it does nothing, and whoever set it thinks otherwise.
+func (c *Config) findUnused(env func(string) string) {
+	used := map[string]bool{}
+	for _, a := range c.Agents {
+		if a.Discord != nil {
+			used[a.Discord.TokenEnv] = true
+		}
+		if s := a.Slack; s != nil {
+			used[s.BotTokenEnv], used[s.AppTokenEnv], used[s.SigningSecretEnv] = true, true, true
+		}
+	}
+	for _, v := range []string{"SIGHTLINE_OWNERS", "DISCORD_TOKEN", "DISCORD_API_URL", "SLACK_BOT_TOKEN", "SLACK_APP_TOKEN", "SLACK_SIGNING_SECRET", "SLACK_EVENTS_ADDR", "SLACK_API_URL"} {
+		if env(v) != "" && !used[v] {
+			c.Unused = append(c.Unused, v)
+		}
+	}
 }
 
 var quoted = regexp.MustCompile("`[^`]*`")
@@ -117,7 +144,16 @@ func (c *Config) agentFromEnvironment(env func(string) string) error {
 	if env("DISCORD_TOKEN") != "" {
 		a.Discord = &DiscordConfig{TokenEnv: "DISCORD_TOKEN", APIURL: env("DISCORD_API_URL")}
 	}
-	if env("SLACK_BOT_TOKEN") != "" {
+	if env("SLACK_BOT_TOKEN") == "" {
+		for _, v := range []string{"SLACK_APP_TOKEN", "SLACK_SIGNING_SECRET", "SLACK_EVENTS_ADDR"} {
+			if env(v) != "" {
+				return fmt.Errorf("%s is set without SLACK_BOT_TOKEN", v)
+			}
+		}
+	} else {
+		if env("SLACK_EVENTS_ADDR") != "" && env("SLACK_SIGNING_SECRET") == "" {
+			return errors.New("SLACK_EVENTS_ADDR is set without SLACK_SIGNING_SECRET")
+		}
 		a.Slack = &SlackConfig{BotTokenEnv: "SLACK_BOT_TOKEN", APIURL: env("SLACK_API_URL")}
 		if env("SLACK_APP_TOKEN") != "" {
 			a.Slack.AppTokenEnv = "SLACK_APP_TOKEN"
@@ -134,6 +170,7 @@ func (c *Config) agentFromEnvironment(env func(string) string) error {
 // which agent.
 func (c *Config) checkAgents(env func(string) string) error {
 	seen := map[chat.AgentID]bool{}
+	tokens := map[string]chat.AgentID{}
 	pages := 0
 	for i := range c.Agents {
 		a := &c.Agents[i]
@@ -165,6 +202,14 @@ func (c *Config) checkAgents(env func(string) string) error {
 		}
 		if err := a.readTokens(env); err != nil {
 			return fmt.Errorf("agent %s: %w", a.ID, err)
+		}
+		// Two agents with one bot would both answer every message; with one
+		// app-level token each would hear half of them.
+		for _, token := range a.tokens() {
+			if other, taken := tokens[token]; taken && other != a.ID {
+				return fmt.Errorf("agents %s and %s have the same token; each needs a bot or an app of its own", other, a.ID)
+			}
+			tokens[token] = a.ID
 		}
 	}
 	if pages > 1 {
@@ -226,6 +271,20 @@ func (a AgentConfig) ownersOn(platform string) []string {
 	return out
 }
 
+// tokens are those that no other agent may have.
+func (a AgentConfig) tokens() (out []string) {
+	if d := a.Discord; d != nil {
+		out = append(out, "discord "+strings.TrimPrefix(d.token, "Bot "))
+	}
+	if s := a.Slack; s != nil {
+		out = append(out, "slack "+s.bot)
+		if s.app != "" {
+			out = append(out, "slack "+s.app)
+		}
+	}
+	return out
+}
+
 func (a *AgentConfig) readTokens(env func(string) string) error {
 	read := func(name string, required bool, into *string) error {
 		if name == "" {
@@ -248,6 +307,11 @@ func (a *AgentConfig) readTokens(env func(string) string) error {
 	if s := a.Slack; s != nil {
 		if err := errors.Join(read(s.BotTokenEnv, true, &s.bot), read(s.AppTokenEnv, false, &s.app), read(s.SigningSecretEnv, false, &s.signing), apiURL(s.APIURL)); err != nil {
 			return fmt.Errorf("slack: %w", err)
+		}
+		if s.EventsAddr != "" {
+			if _, _, err := net.SplitHostPort(s.EventsAddr); err != nil {
+				return fmt.Errorf("slack: the address for events is %q, which is not host:port", s.EventsAddr)
+			}
 		}
 		if s.app == "" && (s.signing == "" || s.EventsAddr == "") {
 			return errors.New("slack: needs an app-level token for Socket Mode, or a signing secret and events_addr for the Events API")

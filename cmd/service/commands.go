@@ -22,7 +22,7 @@ type commands struct {
 	db      *checkpoints.DB
 	ingress *workflows.Ingress
 	agents  map[chat.AgentID]*workflows.Agent
-	doctor  func(ctx context.Context) []finding
+	doctor  func(ctx context.Context, a chat.AgentID) []finding // of one agent: others are not its owners' business
 	log     *slog.Logger
 	// elsewhere: turns run in other processes, which may have a sandbox.
 	elsewhere bool
@@ -30,7 +30,7 @@ type commands struct {
 
 const (
 	onlyOwners  = "Only an owner of this agent may use its commands."
-	commandHelp = "Commands: status, stop, attachments, trail ATTACHMENT, model, forget MESSAGE|ATTACHMENT, workspace on|off, doctor."
+	commandHelp = "Commands: status, stop, attachments, trail ATTACHMENT, model, forget MESSAGE|ATTACHMENT (a message by its link or id), workspace on|off, doctor."
 )
 
 // Command runs one. Its error is for the operator; the text is for the owner.
@@ -44,6 +44,11 @@ func (c *commands) Command(ctx context.Context, in chat.Command) (string, error)
 		return "", fmt.Errorf("command %s: agent %q is not configured here", in.Name, in.Agent)
 	}
 	c.log.Info("owner's command", "command", in.Name, "actor", in.Actor.User, "place", string(in.Place.ID))
+	// A channel may have threads before anything was said in itself that is kept:
+	// on Slack every mention opens one. What is around it is found by its row.
+	if err := c.db.Meet(ctx, in.Place); err != nil {
+		return "", err
+	}
 	conv := in.Place.Conversation()
 	arg := ""
 	if len(in.Args) > 0 {
@@ -59,13 +64,17 @@ func (c *commands) Command(ctx context.Context, in chat.Command) (string, error)
 	case "trail":
 		return c.trail(ctx, a, in, conv, arg)
 	case "model":
-		return describe(a.Inference.Model.Info(ctx)), nil
+		text := describe(a.Inference.Model.Info(ctx))
+		if arg != "" {
+			text += "\nAnother one is set in the configuration, not by a command."
+		}
+		return text, nil
 	case "forget":
-		return c.forget(ctx, in.Agent, conv, in.Place, arg)
+		return c.forget(ctx, in.Agent, conv, arg)
 	case "workspace":
 		return c.workspace(ctx, a, in, conv, arg)
 	case "doctor":
-		return report(c.doctor(ctx)), nil
+		return report(c.doctor(ctx, in.Agent)), nil
 	}
 	return commandHelp, nil
 }
@@ -103,13 +112,13 @@ func (c *commands) stop(ctx context.Context, id chat.AgentID, conv chat.Conversa
 		return "", err
 	}
 	stopped := map[chat.ConversationID]bool{conv: true}
-	beside := 0
+	here, beside := false, 0
 	for _, t := range turns {
 		if t.State != checkpoints.TurnRunning {
 			continue
 		}
 		if t.Conversation == conv {
-			stopped, beside = map[chat.ConversationID]bool{conv: true}, 0
+			stopped, here, beside = map[chat.ConversationID]bool{conv: true}, true, 0
 			break
 		}
 		if !stopped[t.Conversation] {
@@ -122,10 +131,15 @@ func (c *commands) stop(ctx context.Context, id chat.AgentID, conv chat.Conversa
 			return "", err
 		}
 	}
-	if beside > 0 {
+	switch {
+	case here:
+		return "Stopping what is running here.", nil
+	case beside == 1:
+		return "Stopping what is running in a conversation beside this one.", nil
+	case beside > 1:
 		return fmt.Sprintf("Stopping what is running in %d conversations beside this one.", beside), nil
 	}
-	return "Stopping what is running here.", nil
+	return "Nothing is running here that could be stopped.", nil
 }
 
 func (c *commands) attachments(ctx context.Context, a *workflows.Agent, in chat.Command, conv chat.ConversationID) (string, error) {
@@ -141,10 +155,13 @@ func (c *commands) attachments(ctx context.Context, a *workflows.Agent, in chat.
 	var b strings.Builder
 	for _, it := range p.Items {
 		t := it.SniffedType
-		if t == "" {
+		switch {
+		case t == "" && it.DeclaredType == "":
+			t = "of a type that nobody declared"
+		case t == "":
 			t = it.DeclaredType + " as declared"
 		}
-		fmt.Fprintf(&b, "%s  %s  %s, %d bytes, %s  by %s at %s", it.ID, agent.InertName(it.Name), t, it.Size, it.State, agent.InertName(it.Author.Name), it.PostedAt.UTC().Format(time.DateTime))
+		fmt.Fprintf(&b, "%s  %s  %s, %d bytes, %s  by %s at %s", it.ID, literal(it.Name), t, it.Size, it.State, literal(it.Author.Name), it.PostedAt.UTC().Format(time.DateTime))
 		if it.Conversation != conv {
 			b.WriteString("  (beside this conversation)")
 		}
@@ -157,6 +174,15 @@ func (c *commands) attachments(ctx context.Context, a *workflows.Agent, in chat.
 		fmt.Fprintf(&b, "and %d more\n", p.Total-len(p.Items))
 	}
 	return b.String(), nil
+}
+
+// literal is a name as it is: both platforms read Markdown, to which
+// __init__.py is a bold word.
+func literal(name string) string {
+	if name = agent.InertName(name); name == "" {
+		return "(no name)"
+	}
+	return "`" + name + "`"
 }
 
 // maxTrail bounds one answer; the newest uses are shown.
@@ -193,7 +219,7 @@ func (c *commands) trail(ctx context.Context, a *workflows.Agent, in chat.Comman
 		if u.Allowed {
 			verdict = "allowed"
 		}
-		fmt.Fprintf(&b, "%s  %s %s by %s (%s)", u.At.UTC().Format(time.DateTime), u.Action, verdict, u.Rule, agent.InertName(u.Actor.Name))
+		fmt.Fprintf(&b, "%s  %s %s by %s (%s)", u.At.UTC().Format(time.DateTime), u.Action, verdict, u.Rule, literal(u.Actor.Name))
 		if u.BytesFetched > 0 {
 			fmt.Fprintf(&b, "  %d bytes", u.BytesFetched)
 		}
@@ -229,21 +255,30 @@ func (c *commands) workspace(ctx context.Context, a *workflows.Agent, in chat.Co
 }
 
 // forget takes an attachment ID, our message ID or the platform's own.
-func (c *commands) forget(ctx context.Context, id chat.AgentID, conv chat.ConversationID, p chat.Place, arg string) (string, error) {
+func (c *commands) forget(ctx context.Context, id chat.AgentID, conv chat.ConversationID, arg string) (string, error) {
 	if arg == "" {
-		return "forget needs a message or an attachment id.", nil
+		return "forget needs a message's link or id, or an attachment's id.", nil
 	}
-	var m chat.MessageID
+	var messages []chat.MessageID
 	att, err := chat.ParseAttachmentID(arg)
-	if err != nil {
-		att, m = "", chat.MessageID(arg)
-		if !strings.HasPrefix(arg, "msg_") {
-			m = chat.MessageOf(p.ID, arg)
+	switch {
+	case err == nil:
+		messages = []chat.MessageID{""}
+	case strings.HasPrefix(arg, "msg_"):
+		att, messages = "", []chat.MessageID{chat.MessageID(arg)}
+	default:
+		att = ""
+		if messages, err = c.db.MessagesCalled(ctx, id, conv, arg); err != nil {
+			return "", err
 		}
 	}
-	n, err := c.db.Forget(ctx, id, conv, m, att)
-	if err != nil {
-		return "", err
+	n := 0
+	for _, m := range messages {
+		gone, err := c.db.Forget(ctx, id, conv, m, att)
+		if err != nil {
+			return "", err
+		}
+		n += gone
 	}
 	if n == 0 {
 		return "There is nothing of that id here to forget.", nil

@@ -5,9 +5,12 @@ import (
 	"context"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"go.temporal.io/sdk/client"
 
 	"sightline/agent"
 	"sightline/agent/agenttest"
@@ -58,7 +61,7 @@ func newOffice(t *testing.T) *office {
 	o.commands = &commands{
 		db: db, log: slog.New(slog.NewTextHandler(&o.log, nil)),
 		agents: map[chat.AgentID]*workflows.Agent{"a": {ID: "a", Authorizer: auth, Inference: &agent.Inference{Model: agenttest.Seeing("x")}}},
-		doctor: func(context.Context) []finding { return []finding{{"it", false, "is ill", "rest"}} },
+		doctor: func(context.Context, chat.AgentID) []finding { return []finding{{"it", false, "is ill", "rest"}} },
 	}
 	return o
 }
@@ -107,7 +110,7 @@ func TestCommandsTellOwners(t *testing.T) {
 		{"sees pictures: yes", []string{"model"}},
 		{"FIX  it", []string{"doctor"}},
 		{"Commands:", []string{"frobnicate"}},
-		{"needs a message or", []string{"forget"}},
+		{"needs a message's link or id", []string{"forget"}},
 		{"nothing of that id", []string{"forget", string(chat.NewAttachmentID())}},
 		{"Forgotten", []string{"forget", "m1"}}, // the platform's own id
 		{"nothing of that id", []string{"forget", id}},
@@ -120,6 +123,42 @@ func TestCommandsTellOwners(t *testing.T) {
 	m, err := o.db.Message(t.Context(), o.place.ID, o.rec.Message.ID)
 	if err != nil || !m.Deleted || m.Text != "" {
 		t.Errorf("the message is still there: %+v, %v", m, err)
+	}
+}
+
+// A channel of which nothing is kept yet may have threads: what was said there
+// is told, stopped and forgotten from the channel.
+func TestCommandsFindThreads(t *testing.T) {
+	o := newOffice(t)
+	o.place = chat.NewPlace("a", "test", "w", "elsewhere", "", chat.Channel)
+	thread := chat.NewPlace("a", "test", "w", "elsewhere", "t", chat.PublicThread)
+	thread.Parent = o.place.ID
+	rec, err := o.db.Record(t.Context(), chat.Event{
+		Kind: chat.MessagePosted, Place: thread,
+		Message: chat.Message{NativeID: "m2", Revision: "1", Text: "look", At: time.Now(), Author: chat.Actor{Platform: "test", User: "u", Name: "ann"}},
+		Files:   []chat.File{{NativeID: "f1", Name: "__init__.py", Size: 9, Origin: chat.OriginDirect, State: chat.FileAvailable}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	turn := chat.TurnOf(rec.Message.ID)
+	if _, err := o.db.BeginTurn(t.Context(), checkpoints.Turn{ID: turn, Agent: "a", Conversation: rec.Conversation, Place: thread.ID, Message: rec.Message.ID, WorkflowID: "w", RunID: "r", StartedAt: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		want string
+		args []string
+	}{
+		{string(turn), []string{"status"}},
+		{"`__init__.py`  of a type that nobody declared, 9 bytes, available  by `ann`", []string{"attachments"}},
+		{"nothing of that id", []string{"forget", "m1"}}, // of another channel
+		{"Forgotten", []string{"forget", "m2"}},
+		{"an owner had it forgotten", []string{"attachments"}},
+		{"is set in the configuration", []string{"model", "another"}},
+	} {
+		if got := o.ask(t, chat.Owner, c.args[0], c.args[1:]...); !strings.Contains(got, c.want) {
+			t.Errorf("%v: %q, want %q", c.args, got, c.want)
+		}
 	}
 }
 
@@ -161,7 +200,43 @@ func TestDoctor(t *testing.T) {
 	if code, s := look(map[string]string{"OPENAI_BASE_URL": "http://127.0.0.1:1/v1", "SIGHTLINE_MODEL": "m"}); code != 1 || !strings.Contains(s, "SIGHTLINE_MODEL_VISION") {
 		t.Errorf("with a model nobody vouches for: %d\n%s", code, s)
 	}
+	if code, s := look(map[string]string{"SIGHTLINE_WEB_ADDR": "off"}); code != 1 || !strings.Contains(s, "nobody can talk to it") {
+		t.Errorf("with nothing to talk to: %d\n%s", code, s)
+	}
+	if code, s := look(map[string]string{"OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}); code != 1 || !strings.Contains(s, "SIGHTLINE_MODEL and SIGHTLINE_MODEL_API") {
+		t.Errorf("without the name of a model: %d\n%s", code, s)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "sightline.yaml"), []byte("agents:\n  - {id: a, web: true}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, s := look(map[string]string{"SIGHTLINE_OWNERS": "discord:1"}); code != 1 || !strings.Contains(s, "SIGHTLINE_OWNERS is set and has no effect") {
+		t.Errorf("with owners that the file leaves unused: %d\n%s", code, s)
+	}
+	if s := report([]finding{{"it", false, "one\ntwo", "rest"}}); !strings.Contains(s, "one; two\n") {
+		t.Errorf("an error of two lines: %q", s)
+	}
 	if code, s := look(map[string]string{"SIGHTLINE_WEB_ADDR": "x"}); code != 1 || !strings.Contains(s, "FIX  configuration") {
 		t.Errorf("with a wrong setting: %d\n%s", code, s)
+	}
+}
+
+// An owner of one agent is told nothing of another one in the process.
+func TestDoctorIsAboutOneAgent(t *testing.T) {
+	o := newOffice(t)
+	addr, ns := testenv.Temporal(t)
+	tc, err := client.Dial(client.Options{HostPort: addr, Namespace: ns})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(tc.Close)
+	var members []*member
+	for _, id := range []chat.AgentID{"a", "b"} {
+		members = append(members, &member{c: AgentConfig{ID: id}, model: agenttest.Seeing("x"), bots: []bot{{look: func(context.Context) []finding {
+			return []finding{{"discord server", true, "server-of-" + string(id), ""}}
+		}}}})
+	}
+	s := report((&service{}).inside(t.Context(), o.db, tc, members, "a"))
+	if !strings.Contains(s, "a model ") || !strings.Contains(s, "server-of-a") || strings.Contains(s, "b model") || strings.Contains(s, "-of-b") {
+		t.Errorf("to an owner of a:\n%s", s)
 	}
 }

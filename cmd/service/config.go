@@ -39,6 +39,7 @@ type Config struct {
 	TemporalUIURL string
 	Images        visual.Limits
 	Agents        []AgentConfig
+	Unused        []string // variables that are set and that the file of agents leaves without a use
 	Sandbox       SandboxConfig
 
 	codec *codec // of Temporal's payloads; nil: none
@@ -103,6 +104,11 @@ func ReadConfig(env func(string) string) (Config, error) {
 		}
 		ip := net.ParseIP(host)
 		c.WebRemote = host != "localhost" && (ip == nil || !ip.IsLoopback())
+	}
+	if c.OpsAddr != "" {
+		if _, _, err := net.SplitHostPort(c.OpsAddr); err != nil {
+			return c, fmt.Errorf("SIGHTLINE_OPS_ADDR is %q, which is not host:port", c.OpsAddr)
+		}
 	}
 	if c.BaseURL != "" {
 		u, err := url.Parse(c.BaseURL)

@@ -89,12 +89,41 @@ func TestWrongFilesAreNamed(t *testing.T) {
 		"half of Slack":       {"agents:\n  - {id: a, slack: {bot_token_env: SET}}", "Socket Mode"},
 		"a bad API":           {"agents:\n  - {id: a, model: {api: grpc}}", "responses or chat"},
 		"bad workspaces":      {"agents:\n  - {id: a, workspaces: maybe}", "on or off"},
+		"one bot twice":       {"agents:\n  - {id: a, discord: {token_env: SET}}\n  - {id: b, discord: {token_env: SET}}", "agents a and b have the same token"},
+		"one workspace twice": {"agents:\n  - {id: a, slack: {bot_token_env: SET, app_token_env: X}}\n  - {id: b, slack: {bot_token_env: SET, app_token_env: Y}}", "agents a and b have the same token"},
+		"one app twice":       {"agents:\n  - {id: a, slack: {bot_token_env: X, app_token_env: SET}}\n  - {id: b, slack: {bot_token_env: Y, app_token_env: SET}}", "agents a and b have the same token"},
+		"a second document":   {"agents:\n  - id: a\n---\nagents:\n  - id: b", "something after"},
+		"a bad address":       {"agents:\n  - {id: a, slack: {bot_token_env: X, signing_secret_env: Y, events_addr: \"3000\"}}", "not host:port"},
 		"a bad vision":        {"agents:\n  - {id: a, model: {vision: maybe}}", "yes, no or unset"},
 	} {
-		_, err := read(t, map[string]string{"SET": "hunter2"}, c.file)
+		_, err := read(t, map[string]string{"SET": "hunter2", "X": "x", "Y": "y"}, c.file)
 		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "hunter2") || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
+	}
+}
+
+// What is set halfway is said at once, and not taken for a wish to do without.
+func TestHalfSettingsAreNamed(t *testing.T) {
+	for want, env := range map[string]map[string]string{
+		"SLACK_APP_TOKEN is set without SLACK_BOT_TOKEN":        {"SLACK_APP_TOKEN": "xapp"},
+		"SLACK_SIGNING_SECRET is set without SLACK_BOT_TOKEN":   {"SLACK_SIGNING_SECRET": "s"},
+		"SLACK_EVENTS_ADDR is set without SLACK_SIGNING_SECRET": {"SLACK_BOT_TOKEN": "xoxb", "SLACK_APP_TOKEN": "xapp", "SLACK_EVENTS_ADDR": "127.0.0.1:0"},
+		`SIGHTLINE_OPS_ADDR is "9090"`:                          {"SIGHTLINE_OPS_ADDR": "9090"},
+	} {
+		if _, err := read(t, env, ""); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	// One agent with one token in two places is for Slack to refuse: no other agent has it.
+	if _, err := read(t, map[string]string{"SLACK_BOT_TOKEN": "xoxb", "SLACK_APP_TOKEN": "xoxb"}, ""); err != nil {
+		t.Errorf("one token twice: %v", err)
+	}
+	// The same names in a file of agents are whatever the file makes of them.
+	c, err := read(t, map[string]string{"SLACK_APP_TOKEN": "xapp", "DISCORD_TOKEN": "d", "SIGHTLINE_OWNERS": "discord:1"},
+		"agents:\n  - {id: a, web: true}\n  - {id: b, discord: {token_env: DISCORD_TOKEN}}")
+	if err != nil || strings.Join(c.Unused, " ") != "SIGHTLINE_OWNERS SLACK_APP_TOKEN" {
+		t.Errorf("unused: %v, %v", c.Unused, err)
 	}
 }
 

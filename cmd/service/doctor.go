@@ -35,7 +35,8 @@ func report(list []finding) string {
 		if !f.ok {
 			mark = "FIX "
 		}
-		fmt.Fprintf(&b, "%s %-22s %s\n", mark, f.name, f.text)
+		// One line each, whatever errors were joined.
+		fmt.Fprintf(&b, "%s %-22s %s\n", mark, f.name, strings.ReplaceAll(f.text, "\n", "; "))
 		if f.fix != "" {
 			fmt.Fprintf(&b, "     %-22s -> %s\n", "", f.fix)
 		}
@@ -53,12 +54,12 @@ func Doctor(ctx context.Context, env func(string) string, out io.Writer) int {
 	}
 	s := &service{c: c, o: Options{Env: env}, log: slog.New(slog.DiscardHandler)}
 	defer s.close()
-	list := []finding{{"configuration", true, fmt.Sprintf("%d agent(s), state in %s", len(c.Agents), c.Home), ""}}
+	list := append([]finding{{"configuration", true, fmt.Sprintf("%d agent(s), state in %s", len(c.Agents), c.Home), ""}}, c.doubts()...)
 	list = append(list, s.checkStores(ctx)...)
 	for _, a := range c.Agents {
 		m, err := s.model(ctx, a.Model)
 		if err != nil {
-			list = append(list, finding{string(a.ID) + " model", false, err.Error(), "correct the model's settings"})
+			list = append(list, finding{string(a.ID) + " model", false, err.Error(), "correct OPENAI_BASE_URL, OPENAI_API_KEY, SIGHTLINE_MODEL and SIGHTLINE_MODEL_API, or the agent's model in sightline.yaml"})
 			continue
 		}
 		list = append(list, checkModel(string(a.ID), m.Info(ctx)))
@@ -74,6 +75,19 @@ func Doctor(ctx context.Context, env func(string) string, out io.Writer) int {
 	return 0
 }
 
+// doubts are settings that can be followed and can hardly be meant.
+func (c Config) doubts() (out []finding) {
+	for _, v := range c.Unused {
+		out = append(out, finding{"configuration", false, v + " is set and has no effect: the agents are those of sightline.yaml", "say it there for the agent that it is meant for, or unset " + v})
+	}
+	for _, a := range c.Agents {
+		if a.Discord == nil && a.Slack == nil && (!a.Web || c.Roles["web"] && c.WebOff) {
+			out = append(out, finding{string(a.ID), false, "nobody can talk to it: it has no page, no Discord and no Slack", "give it one of them"})
+		}
+	}
+	return out
+}
+
 // checkBots asks the platforms with an agent's tokens, and runs nothing.
 func (s *service) checkBots(ctx context.Context, a AgentConfig) []finding {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
@@ -83,7 +97,7 @@ func (s *service) checkBots(ctx context.Context, a AgentConfig) []finding {
 		a.Slack.EventsAddr = "" // nothing is listened on for a look
 	}
 	if err := s.platforms(m, nil, &workflows.Ingress{}, &commands{}); err != nil {
-		return []finding{{string(a.ID) + " connectors", false, err.Error(), "correct the agent's tokens and addresses"}}
+		return []finding{{string(a.ID) + " connectors", false, err.Error(), "correct the agent's tokens, addresses and owners"}}
 	}
 	var list []finding
 	for _, b := range m.bots {
@@ -92,9 +106,10 @@ func (s *service) checkBots(ctx context.Context, a AgentConfig) []finding {
 	return list
 }
 
-// inside is doctor for a service that runs: its stores, models and bots as
-// they are now.
-func (s *service) inside(ctx context.Context, db *checkpoints.DB, tc client.Client, members []*member) []finding {
+// inside is doctor for a service that runs: its stores, and one agent's model
+// and bots as they are now. Whose the others are is not this one's owners'
+// business.
+func (s *service) inside(ctx context.Context, db *checkpoints.DB, tc client.Client, members []*member, a chat.AgentID) []finding {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
 	list := []finding{{"database", true, "answers", ""}, {"temporal", true, "answers", ""}}
@@ -105,6 +120,9 @@ func (s *service) inside(ctx context.Context, db *checkpoints.DB, tc client.Clie
 		list[1] = finding{"temporal", false, "does not answer", "start it, or correct the TEMPORAL_ variables"}
 	}
 	for _, m := range members {
+		if m.c.ID != a {
+			continue
+		}
 		list = append(list, checkModel(string(m.c.ID), m.model.Info(ctx)))
 		for _, b := range m.bots {
 			list = append(list, b.check(ctx, string(m.c.ID))...)

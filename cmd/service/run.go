@@ -96,6 +96,9 @@ func Run(ctx context.Context, o Options) error {
 		fmt.Fprintf(o.Stderr, "%6.1fs  %s\n", time.Since(began).Seconds(), fmt.Sprintf(format, args...))
 	}
 	defer s.close()
+	for _, f := range c.doubts() {
+		s.say("%s: %s (%s)", f.name, f.text, f.fix)
+	}
 	if err := s.start(ctx); err != nil {
 		if ctx.Err() != nil {
 			return nil // stopped while starting
@@ -172,7 +175,9 @@ func (s *service) start(ctx context.Context) error {
 		return err
 	}
 	owners.agents, owners.elsewhere = activities.Agents, !s.c.Roles["workers"]
-	owners.doctor = func(ctx context.Context) []finding { return append(s.inside(ctx, db, tc, members), box.finding()) }
+	owners.doctor = func(ctx context.Context, a chat.AgentID) []finding {
+		return append(s.inside(ctx, db, tc, members, a), box.finding())
+	}
 	if err := s.workers(tc, activities); err != nil {
 		return err
 	}

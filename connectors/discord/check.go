@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // Finding is one thing that was looked at. Fix is one sentence, empty when
@@ -26,14 +27,26 @@ const (
 func (b *Bot) Check(ctx context.Context) []Finding {
 	var me user
 	if err := b.rest.do(ctx, "GET", "/users/@me", nil, &me); err != nil {
-		f := Finding{What: "discord token", Detail: err.Error(), Fix: "set DISCORD_TOKEN to the token of the developer portal's Bot page"}
+		f := Finding{What: "discord token", Detail: err.Error(), Fix: fixToken}
 		if !errors.Is(err, errToken) {
 			f.What, f.Fix = "discord API", "see that this machine can reach Discord, and that DISCORD_API_URL is right or empty"
 		}
 		return []Finding{f}
 	}
 	out := []Finding{{What: "discord token", OK: true, Detail: "signed in as " + oneLine(me.Username, 40)}}
-	return append(append(out, b.checkIntents(ctx), b.checkGateway(ctx)), b.checkGuilds(ctx)...)
+	return append(append(out, b.checkClock(), b.checkIntents(ctx), b.checkGateway(ctx)), b.checkGuilds(ctx)...)
+}
+
+// maxSkew is beyond what a Date of whole seconds and a slow network explain.
+const maxSkew = 30 * time.Second
+
+func (b *Bot) checkClock() Finding {
+	skew := time.Duration(b.rest.skew.Load()).Round(time.Second)
+	f := Finding{What: "discord clock", OK: skew.Abs() <= maxSkew, Detail: fmt.Sprintf("%s from Discord's", skew.Abs())}
+	if !f.OK {
+		f.Fix = "synchronize the clock of this machine"
+	}
+	return f
 }
 
 func (b *Bot) checkIntents(ctx context.Context) Finding {

@@ -3,6 +3,7 @@ package discord
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -24,6 +25,8 @@ const (
 	// 15 min.
 	ackTimeout     = 2500 * time.Millisecond
 	commandTimeout = 14 * time.Minute
+
+	maxAnswers = 10 // messages of one command's answer
 )
 
 type commandOption struct {
@@ -64,8 +67,8 @@ var subcommands = []commandOption{
 	subcommand("trail", "Every use of an attachment", argument("id", "The attachment's id", true)),
 	subcommand("workspace", "Give the agent a workspace here, or take it",
 		argument("state", "on or off", true, commandChoice{"on", "on"}, commandChoice{"off", "off"})),
-	subcommand("model", "Which model answers, and what it can see", argument("name", "Another model", false)),
-	subcommand("forget", "Forget a message or an attachment", argument("target", "The message's or attachment's id", true)),
+	subcommand("model", "Which model answers, and what it can see"),
+	subcommand("forget", "Forget a message or an attachment", argument("target", "The message's link or id, or the attachment's id", true)),
 	subcommand("doctor", "What is wrong with the setup, and how to mend it"),
 }
 
@@ -169,12 +172,46 @@ func (b *Bot) interact(ctx context.Context, i interaction) {
 	}
 	ctx, cancelRun := context.WithTimeout(ctx, commandTimeout)
 	defer cancelRun()
-	text := b.run(ctx, i, name, args, *by)
-	if err := b.rest.do(ctx, "PATCH", "/webhooks/"+i.ApplicationID+"/"+i.Token+"/messages/@original",
-		map[string]any{"content": text, "allowed_mentions": nobody}, nil); err != nil {
-		b.log.Warn("a command's answer was not delivered", "command", name, "error", err)
+	webhook := "/webhooks/" + i.ApplicationID + "/" + i.Token
+	for n, part := range answerParts(b.run(ctx, i, name, args, *by)) {
+		method, path, body := "POST", webhook, map[string]any{"content": part, "allowed_mentions": nobody, "flags": ephemeral}
+		if n == 0 {
+			method, path = "PATCH", webhook+"/messages/@original"
+			delete(body, "flags") // the acknowledgement had them
+		}
+		if err := b.rest.do(ctx, method, path, body, nil); err != nil {
+			b.log.Warn("a command's answer was not delivered", "command", name, "error", err)
+			return
+		}
 	}
 }
+
+// answerParts are the messages that an answer takes. One that takes too many
+// says that it was cut.
+func answerParts(text string) []string {
+	if strings.TrimSpace(text) == "" {
+		return []string{"Done."}
+	}
+	parts := split(text, contentLimit-2)
+	if len(parts) > maxAnswers {
+		parts = parts[:maxAnswers]
+		parts[maxAnswers-1] += "\n…"
+	}
+	return parts
+}
+
+// nativeMessage is the message's id in a link to a message of the channel;
+// anything else stays as it is. Whoever has no developer mode can copy nothing
+// but the link.
+func nativeMessage(arg, channel string) string {
+	m := messageLink.FindStringSubmatch(arg)
+	if m == nil || m[1] != channel {
+		return arg
+	}
+	return m[2]
+}
+
+var messageLink = regexp.MustCompile(`^https://(?:(?:ptb|canary)\.)?discord(?:app)?\.com/channels/(?:@me|\d+)/(\d+)/(\d+)/?$`)
 
 var nobody = map[string]any{"parse": []string{}}
 
@@ -203,17 +240,13 @@ func (b *Bot) run(ctx context.Context, i interaction, name string, args []string
 		b.log.Warn("a command failed", "command", name, "error", err)
 		return failed
 	}
+	if name == "forget" && len(args) > 0 {
+		args[0] = nativeMessage(args[0], i.ChannelID)
+	}
 	text, err := b.c.Commander.Command(ctx, chat.Command{Agent: b.c.Agent, Actor: actor, Place: p, Name: name, Args: args})
 	if err != nil {
 		b.log.Warn("a command failed", "command", name, "error", err)
 		return failed
-	}
-	parts := split(text, contentLimit-2)
-	switch {
-	case strings.TrimSpace(text) == "":
-		return "Done."
-	case len(parts) > 1:
-		return parts[0] + "\n…"
 	}
 	return text
 }

@@ -53,6 +53,7 @@ func TestCommands(t *testing.T) {
 	}{
 		{"status", nil, nil}, {"stop", nil, nil}, {"trail", []string{"id", " att_x "}, []string{"att_x"}},
 		{"workspace", []string{"state", "on"}, []string{"on"}}, {"model", nil, nil}, {"forget", []string{"target", "1"}, []string{"1"}},
+		{"forget", []string{"target", "https://discord.com/channels/@me/1/2"}, []string{"https://discord.com/channels/@me/1/2"}}, // another channel's
 	} {
 		for _, channel := range []string{w.channel, dm} {
 			i := w.Interact(channel, w.Owner, x.sub, x.options...)
@@ -91,8 +92,27 @@ func TestCommands(t *testing.T) {
 	if _, dead := w.bot.rest.ahead(""); dead != nil || !hasStatus(err, 401) {
 		t.Errorf("an expired interaction: %v, then %v", err, dead)
 	}
-	if !strings.HasSuffix(i.Content, "…") || !strings.HasPrefix(i.Content, "a long line\n") {
-		t.Errorf("a long answer: %q", i.Content)
+	w.until("the rest", func() bool { return len(w.Answered(i)) == 3 })
+	parts := w.Answered(i)
+	if got := strings.Join(parts, "\n") + "\n"; len(parts) != 3 || got != c.say {
+		t.Errorf("a long answer: %d messages, %q", len(parts), got)
+	}
+	c.mu.Lock()
+	c.say = strings.Repeat("a long line\n", 4000)
+	c.mu.Unlock()
+	i = w.Interact(w.channel, w.Owner, "attachments")
+	w.answered(i)
+	w.until("all that is told", func() bool { return len(w.Answered(i)) == maxAnswers })
+	if parts := w.Answered(i); !strings.HasSuffix(parts[maxAnswers-1], "\n…") {
+		t.Errorf("a longer answer ends %q", parts[maxAnswers-1])
+	}
+	i = w.Interact(w.channel, w.Owner, "forget", "target", "https://discord.com/channels/"+w.guild+"/"+w.channel+"/77")
+	w.answered(i)
+	if got := c.got[len(c.got)-1]; !slices.Equal(got.Args, []string{"77"}) {
+		t.Errorf("a link to a message: %v", got.Args)
+	}
+	if f := w.Violations(); len(f) > 0 {
+		t.Errorf("the platform complains: %v", f)
 	}
 }
 
@@ -114,6 +134,11 @@ func TestCheck(t *testing.T) {
 	if got := failing(); got != nil {
 		t.Errorf("nothing is wrong: %v", got)
 	}
+	w.change = func(c *Config) { c.Now = func() time.Time { return time.Now().Add(-time.Minute) } }
+	if got := failing(); !slices.Equal(got, []string{"discord clock"}) {
+		t.Errorf("%v", got)
+	}
+	w.change = nil
 	w.PortalIntents = 0
 	w.SetRole(w.guild, w.guild, fakediscord.ViewChannel)
 	if got := failing(); !slices.Equal(got, []string{"discord intents", "discord server guild"}) {

@@ -25,8 +25,10 @@ func (e *FatalError) Error() string {
 	return fmt.Sprintf("discord: %s (code %d): %s", e.What, e.Code, e.Fix)
 }
 
+const fixToken = "set DISCORD_TOKEN (or the variable that token_env names) to the token of the developer portal's Bot page"
+
 var fatalCodes = map[int][2]string{
-	4004: {"the bot token is not valid", "set DISCORD_TOKEN to the token of the developer portal's Bot page"},
+	4004: {"the bot token is not valid", fixToken},
 	4010: {"the shard is not valid", "update this program: it numbers its sessions wrongly"},
 	4011: {"the bot is in too many servers for the sessions that Discord recommends", "start again later: Discord recommends more sessions once it has counted the servers"},
 	4012: {"the gateway version is not supported any more", "update this program"},

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -63,6 +64,7 @@ type rest struct {
 	slow  *http.Client // for files
 	now   func() time.Time
 	pace  pace
+	skew  atomic.Int64 // of our clock from Discord's, as its last answer had it
 
 	limited func(waited time.Duration) // nil: nobody is told
 
@@ -180,6 +182,9 @@ func (r *rest) once(ctx context.Context, method, path string, payload *form, out
 		return -1, errors.New("discord: the answer is too long")
 	}
 	r.budget(route(method, path), resp.Header)
+	if at, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
+		r.skew.Store(int64(r.now().Sub(at)))
+	}
 	if resp.StatusCode < 300 {
 		if out == nil || resp.StatusCode == http.StatusNoContent {
 			return -1, nil

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"time"
 
@@ -70,7 +71,22 @@ func (b *Bot) answer(ctx context.Context, s slash) (string, error) {
 	if words := strings.Fields(s.Text); len(words) > 0 {
 		c.Name, c.Args = strings.ToLower(words[0]), words[1:]
 	}
+	if c.Name == "forget" && len(c.Args) > 0 {
+		c.Args[0] = b.nativeMessage(c.Args[0], channel)
+	}
 	return b.c.Commander.Command(ctx, c)
+}
+
+var messageLink = regexp.MustCompile(`^https://[a-z0-9.-]+\.slack(?:-gov)?\.com/archives/([A-Z0-9]+)/p(\d+)(\d{6})(?:\?.*)?$`)
+
+// nativeMessage is the ts in a link to a message of the channel; anything else
+// stays as it is. Slack shows nobody a ts, and lets everybody copy the link.
+func (b *Bot) nativeMessage(arg, channel string) string {
+	m := messageLink.FindStringSubmatch(strings.Trim(arg, "<>"))
+	if m == nil || b.facts.canonical(m[1]) != channel {
+		return arg
+	}
+	return m[2] + "." + m[3]
 }
 
 // respond answers to the one who asked, through the URL that Slack gave for
@@ -83,8 +99,12 @@ func (b *Bot) respond(ctx context.Context, to, text string) error {
 	if strings.TrimSpace(text) == "" {
 		text = "Done."
 	}
-	parts := split(inert(text), maxBlock)
-	for _, part := range parts[:min(len(parts), maxResponses)] {
+	parts := split(inert(text), maxBlock-2)
+	if len(parts) > maxResponses {
+		parts = parts[:maxResponses]
+		parts[maxResponses-1] += "\n…"
+	}
+	for _, part := range parts {
 		body, err := json.Marshal(map[string]any{
 			"response_type": "ephemeral", "text": notice(part), "unfurl_links": false, "unfurl_media": false,
 			"blocks": []map[string]string{{"type": "markdown", "text": part}},

@@ -138,7 +138,8 @@ type Bot struct {
 type identity struct {
 	Team, User, Bot string
 	scopes          string
-	at              time.Time // when that was asked, by Slack's clock
+	at              time.Time     // when that was asked, by Slack's clock
+	skew            time.Duration // of our clock from Slack's then
 }
 
 var ownerForm = regexp.MustCompile(`^[A-Z0-9]+/[A-Z0-9]+$`)
@@ -220,6 +221,14 @@ func (b *Bot) introduced(ctx context.Context) (identity, error) {
 	if b.self.Team != "" {
 		return b.self, nil
 	}
+	self, err := b.whoAmI(ctx)
+	if err == nil {
+		b.self = self
+	}
+	return self, err
+}
+
+func (b *Bot) whoAmI(ctx context.Context) (identity, error) {
 	var a struct {
 		Team string `json:"team_id"`
 		User string `json:"user_id"`
@@ -232,11 +241,11 @@ func (b *Bot) introduced(ctx context.Context) (identity, error) {
 	if a.Team == "" || a.User == "" {
 		return identity{}, errors.New("slack: auth.test names no team or no user")
 	}
-	b.self = identity{Team: a.Team, User: a.User, Bot: a.Bot, scopes: h.Get("X-OAuth-Scopes"), at: b.c.Now()}
+	self := identity{Team: a.Team, User: a.User, Bot: a.Bot, scopes: h.Get("X-OAuth-Scopes"), at: b.c.Now()}
 	if at, err := http.ParseTime(h.Get("Date")); err == nil {
-		b.self.at = at
+		self.skew, self.at = self.at.Sub(at), at
 	}
-	return b.self, nil
+	return self, nil
 }
 
 // role is decided by the configuration alone: who owns the workspace does not

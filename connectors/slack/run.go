@@ -79,6 +79,10 @@ func (b *Bot) signIn(ctx context.Context) (identity, error) {
 	}
 }
 
+// maxSkew is beyond what a Date of whole seconds and a slow network explain,
+// and well within the five minutes after which signed requests are refused.
+const maxSkew = 30 * time.Second
+
 type scope struct{ name, without string }
 
 var scopes = []scope{
@@ -117,10 +121,14 @@ type Finding struct {
 // Check asks Slack what a newcomer may have left out.
 func (b *Bot) Check(ctx context.Context) []Finding {
 	var out []Finding
-	self, err := b.me(ctx)
+	// Asked anew: a token may have been revoked, or its app installed again,
+	// since the bot has learned who it is.
+	self, err := b.whoAmI(ctx)
 	switch code := codeOf(err); {
 	case err == nil:
 		out = append(out, Finding{Name: "bot token", OK: true, Text: "the bot is user " + self.User + " of team " + self.Team})
+	case slices.Contains(refusals, code) && strings.HasPrefix(b.c.BotToken, "xapp-"):
+		return append(out, Finding{Name: "bot token", Text: "it is an app-level token (xapp-...)", Fix: "Take the Bot User OAuth Token (xoxb-...) of OAuth & Permissions, and the app-level one as SLACK_APP_TOKEN."})
 	case slices.Contains(refusals, code):
 		return append(out, Finding{Name: "bot token", Text: "Slack refuses it: " + code, Fix: "Install the app to the workspace again and copy its bot token (xoxb-...)."})
 	default:
@@ -137,8 +145,13 @@ func (b *Bot) Check(ctx context.Context) []Finding {
 		out = append(out, Finding{Name: "scopes", OK: true, Text: "all that are needed"})
 	}
 	if len(b.owners) == 0 {
-		out = append(out, Finding{Name: "owners", Text: "nobody may give commands", Fix: "Name an owner as TEAM/USER, for instance " + self.Team + "/U0123456789."})
+		out = append(out, Finding{Name: "owners", Text: "nobody may give commands", Fix: "Name an owner in SIGHTLINE_OWNERS, or the agent's owners in sightline.yaml, as slack:" + self.Team + "/USER, with the member ID of a Slack profile."})
 	}
+	clock := Finding{Name: "clock", OK: self.skew.Abs() <= maxSkew, Text: self.skew.Abs().Round(time.Second).String() + " from Slack's"}
+	if !clock.OK {
+		clock.Fix = "Synchronize the clock of this machine."
+	}
+	out = append(out, clock)
 	if b.c.EventsListener != nil {
 		return append(out, Finding{Name: "events", OK: true, Text: "signed requests on " + b.c.EventsListener.Addr().String()})
 	}

@@ -56,6 +56,39 @@ func TestMissingScopesAreSaidAtStart(t *testing.T) {
 	}
 }
 
+// What doctor says is so now, whatever the bot learned when it began.
+func TestCheckAsksAnew(t *testing.T) {
+	s := open(t, nil).run()
+	wrong := func() (out string) {
+		for _, f := range s.Check(t.Context()) {
+			if !f.OK {
+				out += f.Name + ": " + f.Text + " " + f.Fix + "\n"
+			}
+		}
+		return out
+	}
+	if got := wrong(); got != "" {
+		t.Errorf("nothing is wrong: %s", got)
+	}
+	s.fake.SetScopes(fakeslack.Without("files:write")...)
+	if got := wrong(); !strings.HasPrefix(got, "scope files:write") {
+		t.Errorf("a scope was taken away: %q", got)
+	}
+	s.fake.SetScopes(fakeslack.Scopes()...)
+	s.fake.Fail("auth.test", fakeslack.Failure{Code: "token_revoked", Times: 1})
+	if got := wrong(); !strings.Contains(got, "token_revoked") {
+		t.Errorf("a token that was revoked: %q", got)
+	}
+	s = open(t, func(c *Config) { c.Owners, c.Now = nil, func() time.Time { return time.Now().Add(-time.Hour) } })
+	if got := wrong(); !strings.Contains(got, "as slack:"+fakeslack.Team+"/USER") || !strings.Contains(got, "clock: 1h0m0s") {
+		t.Errorf("no owner and a slow clock: %q", got)
+	}
+	s = open(t, func(c *Config) { c.BotToken, c.AppToken = fakeslack.AppToken, fakeslack.BotToken })
+	if got := wrong(); !strings.Contains(got, "it is an app-level token") {
+		t.Errorf("exchanged tokens: %q", got)
+	}
+}
+
 func TestMissedMessagesAreReadFromHistory(t *testing.T) {
 	s := open(t, nil).run()
 	s.eventually("both sockets are open", func() bool { return s.fake.Hellos() == 2 })
@@ -154,10 +187,22 @@ func TestCommands(t *testing.T) {
 			if r["response_type"] != "ephemeral" || r["authorization"] != "" || !strings.Contains(r["text"].(string), "all is") {
 				t.Errorf("%v", r)
 			}
+			for n, l := range [][2]string{
+				{"<https://acme.slack.com/archives/C1/p1700000000123456?thread_ts=1700000000.000100&cid=C1>", "1700000000.123456"},
+				{"https://acme.slack.com/archives/C2/p1700000000123456", "https://acme.slack.com/archives/C2/p1700000000123456"}, // another channel's
+				{"1700000000.123456", "1700000000.123456"},
+			} {
+				s.must(s.fake.Slash(fakeslack.Team, "U1", "C1", "forget "+l[0]))
+				if cmd := <-c; len(cmd.Args) != 1 || cmd.Args[0] != l[1] {
+					t.Errorf("forget %s: %q", l[0], cmd.Args)
+				}
+				s.eventually("an answer", func() bool { return len(s.fake.Responses()) == n+2 })
+			}
+			answers := len(s.fake.Responses())
 			// The owner's id in another team is somebody else.
 			for n, who := range [][2]string{{fakeslack.Team, "U2"}, {"T9", "U1"}} {
 				s.must(s.fake.Slash(who[0], who[1], "C1", "status"))
-				s.eventually("a refusal", func() bool { return len(s.fake.Responses()) == n+2 })
+				s.eventually("a refusal", func() bool { return len(s.fake.Responses()) == n+answers+1 })
 			}
 			if len(c) > 0 || strings.Count(s.log.String(), "no owner") != 2 {
 				t.Errorf("log: %s", s.log)

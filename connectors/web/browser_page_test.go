@@ -3,6 +3,8 @@ package web
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -155,4 +157,25 @@ func TestTheComposerShowsItsFiles(t *testing.T) {
 		t.Errorf("sent %+v", e.Files)
 	}
 	until(t, ctx, "no count", `document.getElementById("tally").hidden && document.getElementById("chips").hidden`)
+}
+
+// Whoever picks more files than a message takes is told which ones are not there.
+func TestFilesThatAreTooManyAreNamed(t *testing.T) {
+	ctx := browser(t)
+	s := open(t)
+	conv, _ := s.conv("main")
+	s.signedIn(t, ctx, conv)
+	dir := t.TempDir()
+	var picked []string
+	for i := range maxFiles + 3 {
+		picked = append(picked, filepath.Join(dir, fmt.Sprintf("n%02d.txt", i)))
+		if err := os.WriteFile(picked[i], []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	do(t, ctx, "pick too many", chromedp.SetUploadFiles(chromedp.CSS("#pick"), picked))
+	until(t, ctx, "what was left out", fmt.Sprintf(`document.querySelector("#complaint").textContent.includes("at most %d files: 3 were left out, from n%02d.txt on.")`, maxFiles, maxFiles))
+	do(t, ctx, "one more", chromedp.SetUploadFiles(chromedp.CSS("#pick"), picked[:1]))
+	until(t, ctx, "the one that was left out", `document.querySelector("#complaint").textContent.includes("n00.txt was left out.")`)
+	until(t, ctx, "chips", fmt.Sprintf(chipsReady, maxFiles))
 }

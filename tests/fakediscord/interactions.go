@@ -15,6 +15,7 @@ type Interaction struct {
 	Ephemeral bool
 	Deferred  bool
 	Content   string
+	More      []string      // further messages, all ephemeral
 	Done      chan struct{} // closed with the final content
 }
 
@@ -61,6 +62,7 @@ func (s *Server) interactionRoute(w http.ResponseWriter, r *http.Request, p []st
 			Flags   int    `json:"flags"`
 		} `json:"data"`
 		Content string `json:"content"`
+		Flags   int    `json:"flags"`
 	}
 	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
 		fail(w, 400, 50109, "The request body contains invalid JSON.")
@@ -87,12 +89,29 @@ func (s *Server) interactionRoute(w http.ResponseWriter, r *http.Request, p []st
 		fail(w, 400, 50035, "Invalid Form Body")
 		return true
 	}
+	if r.Method == "POST" {
+		switch {
+		case i.Content == "":
+			s.violations = append(s.violations, "a command was followed up before it was answered")
+		case body.Flags&64 == 0:
+			s.violations = append(s.violations, "a command was followed up for everybody to see")
+		}
+		i.More = append(i.More, body.Content)
+		return answer(w, map[string]any{"id": s.id()})
+	}
 	first := i.Content == ""
 	i.Content = body.Content
 	if first {
 		close(i.Done)
 	}
 	return answer(w, map[string]any{"id": i.ID})
+}
+
+// Answered is all that came back for a command so far.
+func (s *Server) Answered(i *Interaction) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]string{i.Content}, i.More...)
 }
 
 // Commands are the names of the registered subcommands, by command.

@@ -178,7 +178,7 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request, p []string) bool 
 			return true
 		}
 		return s.channelRoute(w, r, c, is, p)
-	case is("POST", "interactions", "*", "*", "callback"), is("PATCH", "webhooks", "*", "*", "messages", "@original"):
+	case is("POST", "interactions", "*", "*", "callback"), is("PATCH", "webhooks", "*", "*", "messages", "@original"), is("POST", "webhooks", "*", "*"):
 		return s.interactionRoute(w, r, p)
 	}
 	return false

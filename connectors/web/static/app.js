@@ -155,9 +155,11 @@ function start(composer) {
   const limit = Number(composer.dataset.max), limitPDF = Number(composer.dataset.maxPdf), most = Number(composer.dataset.maxFiles);
   function add(list) {
     complain("");
-    for (const blob of list) {
+    const all = [...list];
+    for (const [n, blob] of all.entries()) {
       if (files.length >= most) {
-        complain("One message takes at most " + most + " files.");
+        const left = all.length - n, name = blob.name || "what was pasted";
+        complain("One message takes at most " + most + " files: " + (left === 1 ? name + " was left out." : left + " were left out, from " + name + " on."));
         break;
       }
       attach(blob);

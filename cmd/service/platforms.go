@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"sightline/attachments/document"
 	"sightline/checkpoints"
 	"sightline/cmd/telemetry"
 	"sightline/connectors/chat"
@@ -48,7 +49,8 @@ func (s *service) platforms(m *member, db *checkpoints.DB, sink telemetry.Sink, 
 		b, err := discord.New(discord.Config{
 			Agent: m.c.ID, Token: d.token, APIURL: d.APIURL, AnswerBots: d.AnswerBots, Owners: m.c.ownersOn("discord"),
 			Sink: sink, Commander: c, Messages: db, Marks: discordMarks{db}, Recent: discordRecent(db, m.c.ID), MaxBytes: s.c.Images.MaxBytes,
-			Limited: s.tele.Limited(discord.Platform), Log: s.log.With("agent", m.c.ID, "platform", "discord"),
+			MaxDocument: document.DefaultLimits().MaxBytes,
+			Limited:     s.tele.Limited(discord.Platform), Log: s.log.With("agent", m.c.ID, "platform", "discord"),
 		})
 		if err != nil {
 			return fmt.Errorf("agent %s: %w", m.c.ID, err)
@@ -66,7 +68,8 @@ func (s *service) platforms(m *member, db *checkpoints.DB, sink telemetry.Sink, 
 			Agent: m.c.ID, BotToken: p.bot, AppToken: p.app, SigningSecret: p.signing, APIURL: p.APIURL, AnswerBots: p.AnswerBots,
 			Owners: m.c.ownersOn("slack"), Sink: sink, Commander: c, Messages: db, Marks: slackMarks(db, m.c.ID),
 			Recent: slackRecent(db, m.c.ID), MaxBytes: s.c.Images.MaxBytes,
-			Limited: s.tele.Limited(slack.Platform), Log: s.log.With("agent", m.c.ID, "platform", "slack"),
+			MaxDocument: document.DefaultLimits().MaxBytes,
+			Limited:     s.tele.Limited(slack.Platform), Log: s.log.With("agent", m.c.ID, "platform", "slack"),
 		}
 		if db != nil { // doctor only looks, and has none
 			sc.Aliases = slackAliases{db}

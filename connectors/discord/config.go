@@ -86,6 +86,9 @@ type Config struct {
 	// first: what may have been edited or deleted while nobody listened.
 	Recent   func(ctx context.Context) ([]Recorded, error)
 	MaxBytes int64 // files over it are listed as oversize; 0: no limit
+	// MaxDocument, if larger, counts for what is not said to be a picture: what
+	// a document may have.
+	MaxDocument int64
 	// Limited, if set, is told how long a call waited for the platform's limits.
 	Limited func(waited time.Duration)
 	Log     *slog.Logger

@@ -343,11 +343,17 @@ func TestFileNames(t *testing.T) {
 
 func TestOversizeIsListed(t *testing.T) {
 	w := newWorld(t)
-	w.change = func(c *Config) { c.MaxBytes = 10 }
+	w.change = func(c *Config) { c.MaxBytes, c.MaxDocument = 10, 20 }
 	w.run()
-	w.Post(w.channel, w.alice, draft{Text: w.at(), Files: []fakediscord.File{png("long.png"), {Name: "s", Data: []byte("x")}}})
-	if e := w.next(); e.Files[0].State != chat.FileOversize || e.Files[1].State != chat.FileAvailable {
-		t.Errorf("%+v", e.Files)
+	w.Post(w.channel, w.alice, draft{Text: w.at(), Files: []fakediscord.File{
+		png("long.png"), {Name: "s", Data: []byte("x")}, // a document may be larger than a picture
+		{Name: "a.pdf", Type: "application/pdf", Data: make([]byte, 15)}, {Name: "b.pdf", Type: "application/pdf", Data: make([]byte, 21)},
+	}})
+	e := w.next()
+	for n, want := range []chat.FileState{chat.FileOversize, chat.FileAvailable, chat.FileAvailable, chat.FileOversize} {
+		if e.Files[n].State != want {
+			t.Errorf("%+v, want %s", e.Files[n], want)
+		}
 	}
 }
 

@@ -39,7 +39,11 @@ func (b *Bot) files(m message) (out []chat.File) {
 	add := func(list []attachment, o chat.Origin) {
 		for _, a := range list {
 			f := chat.File{NativeID: a.ID, Name: fileName(a), DeclaredType: a.ContentType, Size: a.Size, Origin: o, State: chat.FileAvailable}
-			if b.c.MaxBytes > 0 && a.Size > b.c.MaxBytes {
+			limit := b.c.MaxBytes
+			if !strings.HasPrefix(a.ContentType, "image/") {
+				limit = max(limit, b.c.MaxDocument)
+			}
+			if b.c.MaxBytes > 0 && a.Size > limit {
 				f.State = chat.FileOversize
 			}
 			out = append(out, f)

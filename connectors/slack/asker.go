@@ -2,6 +2,7 @@ package slack
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"sync"
@@ -38,6 +39,9 @@ func (b *Bot) askerReads(ctx context.Context, self identity, channel string, i c
 		}
 	}
 	in, err := b.readers.member(ctx, b, channel, a)
+	if errors.Is(err, errTooMany) {
+		return "the channel has more members than are listed, and the one who asks is not among the first", nil
+	}
 	if err != nil {
 		return "", err
 	}

@@ -5,10 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"net/url"
 	"slices"
-	"strconv"
 	"time"
 
 	"sightline/connectors/chat"
@@ -17,7 +14,7 @@ import (
 // What is read after a gap. Slack allows about 50 calls a minute of each of
 // the two methods; a call that it holds back is waited for.
 const (
-	maxChannels = 50 // whose new messages are read, each within maxPages
+	maxChannels = 50 // whose new messages are read in one round, each within maxPages
 	maxThreads  = 50
 	maxCompared = 20 // channels, and threads, whose recorded messages are compared, each within maxPages
 	maxConfirms = 20 // messages of one of them that are looked for alone
@@ -32,7 +29,7 @@ func (b *Bot) resume(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.since = unstamp(self.at)
+	b.newSince = unstamp(self.at)
 	if b.c.Marks == nil {
 		return nil
 	}
@@ -47,14 +44,17 @@ func (b *Bot) resume(ctx context.Context) error {
 		}
 		b.seen.mark(m.Channel, m.TS)
 		last = max(last, m.TS)
-		if m.Thread != "" && m.Answered {
+		if m.Answered {
 			b.threads.update(m.Channel, m.Thread, func(s *threadState) {
-				s.known, s.part, s.last = true, true, max(s.last, m.TS)
+				if m.Thread != "" {
+					s.known, s.part = true, true
+				}
+				s.last = max(s.last, m.TS)
 			})
 		}
 	}
 	if last != "" {
-		b.since = last
+		b.newSince = last
 	}
 	return nil
 }
@@ -66,93 +66,13 @@ func (b *Bot) catchUp(ctx context.Context) {
 		return // one that has not begun yet reads what this one would
 	}
 	b.filling.Lock()
-	defer b.filling.Unlock()
 	b.waiting.Store(false)
-	b.backfill(ctx)
+	rest := b.backfill(ctx)
 	if err := b.compare(ctx); err != nil && ctx.Err() == nil {
 		b.log.Warn("edits and deletions may have been missed", "error", err)
 	}
-}
-
-// backfill starts a little before the marks: what was taken already is known.
-func (b *Bot) backfill(ctx context.Context) {
-	before := func(ts string) string { return unstamp(stamp(ts).Add(-b.readDelay)) }
-	take := func(channel string, list []message, err error) {
-		if code := codeOf(err); code == "thread_not_found" {
-			return // its first message was deleted
-		}
-		if err != nil {
-			if ctx.Err() == nil {
-				b.log.Warn("messages may have been missed: a channel can't be read", "channel", channel, "error", err)
-			}
-			return
-		}
-		for n := range list {
-			m := &list[n]
-			m.Channel = channel
-			switch m.Subtype {
-			case "", "file_share", "thread_broadcast", "me_message", "bot_message":
-				b.queue.push(ctx, &job{key: messageKey(channel, m.TS), channel: channel, m: m, kinds: kindMessage, whole: true, run: b.message}, func(err error) {
-					if err != nil && !errors.Is(err, context.Canceled) {
-						b.log.Warn("a missed message could not be delivered", "channel", channel, "error", err)
-					}
-				})
-			}
-		}
-	}
-	marks := b.seen.marked()
-	channels := slices.SortedFunc(maps.Keys(marks), func(x, y string) int { return cmp.Compare(marks[y], marks[x]) })
-	channels = append(channels, b.unmarked(ctx, marks)...)
-	if len(channels) > maxChannels {
-		b.log.Warn("messages may have been missed: there are more channels than are read again", "channels", len(channels), "read", maxChannels)
-		channels = channels[:maxChannels]
-	}
-	for _, channel := range channels {
-		from := b.since
-		if ts, ok := marks[channel]; ok {
-			from = before(ts)
-		}
-		list, err := b.history(ctx, channel, from, false)
-		take(channel, list, err)
-	}
-	for _, t := range b.threads.mine(maxThreads) {
-		if t.last == "" {
-			t.last = t.thread
-		}
-		list, err := b.replies(ctx, t.channel, t.thread, before(t.last), false)
-		take(t.channel, list, err)
-	}
-}
-
-// unmarked are the agent's conversations of which nothing was ever taken: it
-// may have been called to them while nobody listened.
-func (b *Bot) unmarked(ctx context.Context, marks map[string]string) (out []string) {
-	in := url.Values{"types": {"public_channel,private_channel,mpim,im"}, "exclude_archived": {"true"}, "limit": {strconv.Itoa(pageSize)}}
-	for range maxPages {
-		var a struct {
-			Channels []channelInfo `json:"channels"`
-			Next     struct {
-				Cursor string `json:"next_cursor"`
-			} `json:"response_metadata"`
-		}
-		if _, err := b.api.call(ctx, "users.conversations", in, &a); err != nil {
-			if ctx.Err() == nil {
-				b.log.Warn("messages may have been missed: the agent's channels can't be listed", "error", err)
-			}
-			return out
-		}
-		for _, c := range a.Channels {
-			id := b.facts.canonical(c.ID)
-			if _, known := marks[id]; !known && id != "" {
-				out = append(out, id)
-			}
-		}
-		if a.Next.Cursor == "" {
-			break
-		}
-		in.Set("cursor", a.Next.Cursor)
-	}
-	return out
+	b.filling.Unlock()
+	b.fillRest(ctx, rest)
 }
 
 // compare looks at the newest messages that the store has, as Slack has them

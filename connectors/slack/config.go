@@ -86,6 +86,9 @@ type Config struct {
 	Recent   func(ctx context.Context) ([]Recorded, error)
 	Aliases  Aliases // nil: kept in memory
 	MaxBytes int64   // of a file; larger ones are listed as too large. 0: no limit here
+	// MaxDocument, if larger, counts for what is not said to be a picture: what
+	// a document may have.
+	MaxDocument int64
 	// Limited, if set, is told how long a call waited for Slack's limits.
 	Limited func(waited time.Duration)
 	Log     *slog.Logger
@@ -119,17 +122,21 @@ type Bot struct {
 	aliasMu sync.Mutex
 	aliased time.Time // when aliases were read from the store
 
-	running sync.WaitGroup // goroutines of Run
-	begun   atomic.Bool    // whether this Run had a connection yet
-	filling sync.Mutex     // one catching up at a time
-	waiting atomic.Bool    // whether another is to follow
-	since   string         // a ts: what came after it in channels without a mark is new
+	running  sync.WaitGroup // goroutines of Run
+	begun    atomic.Bool    // whether this Run had a connection yet
+	filling  sync.Mutex     // one catching up at a time
+	waiting  atomic.Bool    // whether another is to follow
+	gaps     gaps
+	newSince string // a ts: what came after it in channels without a mark is new
 
 	// How long things are waited for; tests shorten them.
 	twinWait  time.Duration
 	rereads   []time.Duration
 	redial    time.Duration
 	readDelay time.Duration
+	heldFor   time.Duration
+	// roundPause is between two rounds of reading channels, if one is not enough.
+	roundPause time.Duration
 	// dialTimeout bounds slack-go's question for a socket's address.
 	dialTimeout time.Duration
 }
@@ -197,6 +204,8 @@ func New(c Config) (*Bot, error) {
 	b.rereads = []time.Duration{0, 200 * time.Millisecond, 500 * time.Millisecond, time.Second, 2 * time.Second}
 	b.redial = time.Second
 	b.readDelay = 2 * time.Minute
+	b.heldFor = time.Minute + 5*time.Second
+	b.roundPause = 2 * time.Minute
 	b.dialTimeout = callTimeout
 	return b, nil
 }

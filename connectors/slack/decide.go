@@ -71,6 +71,9 @@ func (b *Bot) Decide(ctx context.Context, q attachments.Question) (attachments.D
 	if dst.Kind == chat.Ephemeral {
 		rule = "S2"
 		ok, err := b.readers.member(ctx, b, channel, q.Actor)
+		if errors.Is(err, errTooMany) {
+			ok, err = false, nil
+		}
 		if err != nil {
 			return attachments.Decision{}, err
 		}
@@ -140,12 +143,18 @@ func (b *Bot) lives(ctx context.Context, p chat.Place, id chat.MessageID) (bool,
 	return true, nil
 }
 
+// membersPage is the longest list of members that Slack gives at once.
+const membersPage = 999
+
+// errTooMany will not pass: it refuses, rather than being asked again.
+var errTooMany = errors.New("slack: the channel has more members than are listed")
+
 // isMember counts only whoever the complete list of members names.
 func (b *Bot) isMember(ctx context.Context, channel string, a chat.Actor) (bool, error) {
 	if a.Platform != Platform || a.User == "" {
 		return false, nil
 	}
-	in := url.Values{"channel": {b.facts.present(channel)}, "limit": {strconv.Itoa(pageSize)}}
+	in := url.Values{"channel": {b.facts.present(channel)}, "limit": {strconv.Itoa(membersPage)}}
 	for range maxPages {
 		var r struct {
 			Members []string `json:"members"`
@@ -166,5 +175,5 @@ func (b *Bot) isMember(ctx context.Context, channel string, a chat.Actor) (bool,
 		}
 		in.Set("cursor", r.Next.Cursor)
 	}
-	return false, errors.New("slack: the channel has more members than are listed")
+	return false, errTooMany
 }

@@ -84,7 +84,7 @@ func (b *Bot) begin(ctx context.Context, self identity, r chat.Reply, text strin
 		switch code := codeOf(err); {
 		case err == nil:
 			return ts, nil
-		case ctx.Err() != nil, unsure(err), code == "ratelimited", slices.Contains(closed, code):
+		case ctx.Err() != nil, unsure(err), code == "ratelimited", isClosed(code):
 			return "", err // what may have begun is looked for at the next edit
 		case slices.Contains([]string{"unknown_method", "http_404", "missing_scope", "not_allowed_token_type"}, code):
 			b.streams.refuse()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"io"
 	"strings"
@@ -245,4 +246,59 @@ func textFile(name, text string) chat.ReplyFile {
 	return chat.ReplyFile{Name: name, Size: int64(len(text)), SHA256: hex.EncodeToString(sum[:]), Open: func(context.Context) (io.ReadCloser, error) {
 		return io.NopCloser(strings.NewReader(text)), nil
 	}}
+}
+
+// Two replies to one message may each have a file of one name and size.
+func TestFilesOfTwoReplies(t *testing.T) {
+	s := open(t, nil).run()
+	r := s.answering("C1")
+	for n, text := range []string{"abc", "xyz"} {
+		r.Key, r.Text, r.Files = "k"+text, "here", []chat.ReplyFile{textFile("a.txt", text)}
+		for range 2 { // the second time another process tries
+			if _, err := s.Post(t.Context(), r); err != nil {
+				t.Fatal(err)
+			}
+			s.posts.done = map[string]chat.Posted{}
+		}
+		var got []string
+		for _, m := range s.fake.Messages("C1", r.Place.Thread) {
+			for _, f := range m.Files {
+				got = append(got, string(f.Data))
+			}
+		}
+		if len(got) != n+1 || got[n] != text {
+			t.Errorf("shared %q", got)
+		}
+	}
+}
+
+// Another app can put the mark of a reply on its own message: it is not taken
+// for the reply, nor for its draft, whose message would then be edited.
+func TestMarksOfOthersDoNotCount(t *testing.T) {
+	s := open(t, nil).run()
+	r := s.answering("C1")
+	for _, mark := range []string{`{"key":"k","part":0}`, `{"key":"k","part":0,"draft":true}`} {
+		s.fake.Store(fakeslack.Message{
+			Channel: "C1", User: "UB9", BotID: "B9", ThreadTS: r.Place.Thread, Text: "another's",
+			Metadata: json.RawMessage(`{"event_type":"` + replyType + `","event_payload":` + mark + `}`),
+		})
+	}
+	r.Text = "an answer"
+	if _, err := s.Post(t.Context(), r); err != nil || len(s.said(r.Place)) != 1 || len(s.fake.Calls("chat.update")) > 0 {
+		t.Errorf("%v, said %q", err, s.said(r.Place))
+	}
+}
+
+// The plain text beside the blocks is read as Slack's own markup.
+func TestPlainTextIsEscaped(t *testing.T) {
+	s := open(t, nil).run()
+	r := s.answering("C1")
+	r.Text = "a < b && b > c: <https://example.com|a link>, <@U1>, @here"
+	if _, err := s.Post(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	text := s.fake.Calls("chat.postMessage")[0].Form["text"]
+	if strings.ContainsAny(text, "<>") || !strings.Contains(text, "a &lt; b &amp;&amp; b &gt; c") || strings.Contains(text, "@here") {
+		t.Errorf("posted with %q", text)
+	}
 }

@@ -401,3 +401,82 @@ func TestChannelGetsAnotherID(t *testing.T) {
 		t.Errorf("%+v, %v", p, err)
 	}
 }
+
+// A word that was meant for a turn of before stops none of now: not a copy of
+// it, nor what is read again from history.
+func TestStopIsForItsTime(t *testing.T) {
+	s := open(t, nil).run()
+	for _, channel := range []string{"C1", "D1"} {
+		root := s.post(fakeslack.Message{Channel: channel, User: "U1", Text: mention("one")})
+		s.event()
+		in := root.TS
+		if channel == "D1" {
+			in = ""
+		}
+		m := s.post(fakeslack.Message{Channel: channel, User: "U1", Text: "stop", ThreadTS: in})
+		<-s.sink.stopped
+		stop := s.fake.EventsOf(m)[0]
+		s.must(s.fake.Emit(stop))
+		s.settle()
+		s.post(fakeslack.Message{Channel: channel, User: "U1", Text: "two", ThreadTS: in})
+		s.event()
+		s.seen.restore(record{channel: channel, ts: m.TS}, false) // another process's
+		s.must(s.fake.Emit(stop))
+		s.quiet()
+		if len(s.sink.stopped) > 0 {
+			t.Errorf("%s: a copy stopped again", channel)
+		}
+	}
+	s.drop()
+	s.eventually("all is read", func() bool { return s.fake.Hellos() >= 4 && s.caughtUp() })
+	if len(s.sink.stopped) > 0 {
+		t.Error("it was read from history, and stopped again")
+	}
+	s.post(fakeslack.Message{Channel: "D1", User: "U1", Text: "stop"})
+	select {
+	case <-s.sink.stopped:
+	case <-time.After(5 * time.Second):
+		t.Error("not stopped")
+	}
+}
+
+// Case 35, where the other bot calls at the top of the channel each time, and
+// so in a thread of its own. A message that Slack sends again counts once.
+func TestBotLoopEndsInAChannel(t *testing.T) {
+	s := open(t, func(c *Config) { c.AnswerBots = true }).run()
+	s.fake.RetryEvery(50 * time.Millisecond)
+	call := func(n int) (answered int) {
+		for range n {
+			s.post(fakeslack.Message{Channel: "C1", BotID: "B9", User: "UB9", Text: mention("echo")})
+		}
+		for ; len(s.sink.got) > 0; answered++ {
+			s.event()
+		}
+		return answered
+	}
+	s.sink.failing(3)
+	if n := call(1); n != 1 {
+		t.Errorf("%d answers after Slack sent it again", n)
+	}
+	if n := call(loopLimit + 2); n != loopLimit-1 {
+		t.Errorf("%d of a bot's messages were answered", n+1)
+	}
+	s.post(fakeslack.Message{Channel: "C1", User: "U1", Text: "a person, to nobody"})
+	if n := call(1); n != 1 {
+		t.Errorf("after a person spoke %d were answered", n)
+	}
+}
+
+// A reply that is shown in the channel too is one message, of its thread.
+func TestReplyShownInTheChannelToo(t *testing.T) {
+	s := open(t, nil).run()
+	root := s.post(fakeslack.Message{Channel: "C1", User: "U1", Text: mention("one")})
+	s.event()
+	m := s.post(fakeslack.Message{Channel: "C1", User: "U1", Subtype: "thread_broadcast", Text: "two", ThreadTS: root.TS})
+	if e := s.event(); e.Message.NativeID != m.TS || e.Place.Thread != root.TS || e.Silent {
+		t.Errorf("%+v", e)
+	}
+	s.drop() // history has it as well
+	s.eventually("all is read", func() bool { return s.fake.Hellos() == 4 && s.caughtUp() })
+	s.quiet()
+}

@@ -52,3 +52,18 @@ func TestEpochsOnlyGrow(t *testing.T) {
 		}
 	}
 }
+
+// A conversion, an archive, a join are told as messages, too: what was known of
+// the channel is asked again.
+func TestMessagesThatChangeTheAudience(t *testing.T) {
+	s := open(t, nil).run()
+	for _, subtype := range []string{"channel_convert_to_private", "channel_convert_to_public", "channel_archive", "channel_unarchive", "channel_join", "group_leave"} {
+		before, other := s.facts.epoch("C1"), s.facts.epoch("C2")
+		s.must(s.fake.Emit(map[string]any{"type": "message", "subtype": subtype, "channel": "C1", "user": "U2", "ts": "1.1", "text": "it happened"}))
+		s.settle()
+		if s.facts.epoch("C1") <= before || s.facts.epoch("C2") != other {
+			t.Errorf("%s: nothing is asked again", subtype)
+		}
+	}
+	s.quiet()
+}

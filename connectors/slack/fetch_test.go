@@ -86,6 +86,7 @@ func TestFetchOfWhatChanged(t *testing.T) {
 		"hidden":   {func(f *fakeslack.File) { f.Mode = "hidden_by_limit" }, attachments.ErrDenied, "plan", chat.FileHidden},
 		"external": {func(f *fakeslack.File) { f.Mode = "external" }, attachments.ErrDenied, "outside", chat.FileExternal},
 		"denied":   {func(f *fakeslack.File) { f.FileAccess = "access_denied" }, attachments.ErrDenied, "denies", chat.FileDenied},
+		"unsaid":   {func(f *fakeslack.File) { f.FileAccess = "check_file_info" }, attachments.ErrDenied, "denies", chat.FileDenied},
 		"elsewhere": {func(f *fakeslack.File) { f.URLPrivate = "https://example.com/x.png" },
 			attachments.ErrDenied, "not on a host of Slack's", ""},
 	} {

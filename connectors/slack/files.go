@@ -3,6 +3,7 @@ package slack
 import (
 	"context"
 	"net/url"
+	"strings"
 
 	"sightline/connectors/chat"
 )
@@ -75,6 +76,10 @@ func (b *Bot) file(f file) chat.File {
 	if c.Name == "" {
 		c.Name = f.Title
 	}
+	limit := b.c.MaxBytes
+	if !strings.HasPrefix(f.Mimetype, "image/") {
+		limit = max(limit, b.c.MaxDocument)
+	}
 	switch {
 	case f.Mode == "tombstone", f.FileAccess == "file_not_found":
 		c.State = chat.FileDeleted
@@ -85,7 +90,7 @@ func (b *Bot) file(f file) chat.File {
 	case f.Mode == "external", f.IsExternal:
 		c.State = chat.FileExternal
 	case f.FileAccess == "check_file_info", f.URLPrivate == "":
-	case b.c.MaxBytes > 0 && f.Size > b.c.MaxBytes:
+	case b.c.MaxBytes > 0 && f.Size > limit:
 		c.State = chat.FileOversize
 	default:
 		c.State = chat.FileAvailable

@@ -13,6 +13,7 @@ import (
 func TestFileStates(t *testing.T) {
 	s := open(t, nil).run()
 	connect := s.fake.Upload("connect.png", "image/png", []byte("png"))
+	other := s.fake.Upload("other.png", "image/png", []byte("other"))
 	denied := fakeslack.File{ID: "FDEN", FileAccess: "access_denied"}
 	big := s.fake.Upload("big", "", nil)
 	big.Size = 9 << 20
@@ -25,13 +26,15 @@ func TestFileStates(t *testing.T) {
 		{ID: "FHID", Mode: "hidden_by_limit"},
 		denied, big, snippet,
 		{ID: "FNONE", FileAccess: "check_file_info"},
+		{ID: other.ID, Mode: "file_access", FileAccess: "check_file_info", Name: "stub"}, // as Slack Connect sends it
+		{ID: "FEXT2", Mode: "external", URLPrivate: "https://docs.example.com/y"},
 	}})
 	e := s.event()
-	want := []chat.FileState{chat.FileAvailable, chat.FileExternal, chat.FileDeleted, chat.FileHidden, chat.FileDenied, chat.FileOversize, chat.FileAvailable, chat.FileDenied}
+	want := []chat.FileState{chat.FileAvailable, chat.FileExternal, chat.FileDeleted, chat.FileHidden, chat.FileDenied, chat.FileOversize, chat.FileAvailable, chat.FileDenied, chat.FileAvailable, chat.FileExternal}
 	if got := states(e); !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	if e.Files[0].Name != "connect.png" || e.Files[0].Size != 3 {
+	if e.Files[0].Name != "connect.png" || e.Files[0].Size != 3 || e.Files[8].Name != "other.png" {
 		t.Errorf("not hydrated: %+v", e.Files[0])
 	}
 	// An external file leaves later messages alone.
@@ -119,5 +122,48 @@ func TestUnreadableEventsAreAcknowledged(t *testing.T) {
 	s.must(s.fake.Emit(o))
 	if got := s.event(); got.Message.Text != "blocks" || got.Place.ID != e.Place.ID {
 		t.Errorf("%+v", got)
+	}
+}
+
+// Some events carry a channel or a person as an object. They are understood,
+// and touch that channel alone.
+func TestObjectsInEvents(t *testing.T) {
+	s := open(t, nil).run()
+	s.post(fakeslack.Message{Channel: "C1", User: "U1", Text: mention("one")})
+	s.event()
+	e1, e2 := s.facts.epoch("C1"), s.facts.epoch("C2")
+	id := s.fake.EmitRaw(s.fake.Payload(map[string]any{"type": "channel_rename", "channel": map[string]any{"id": "C1", "name": "x"}}, "Ev9"))
+	s.eventually("acked", func() bool { return s.fake.Acked(id) })
+	if s.facts.epoch("C1") <= e1 || s.facts.epoch("C2") != e2 {
+		t.Errorf("epochs %d %d", s.facts.epoch("C1")-e1, s.facts.epoch("C2")-e2)
+	}
+	for _, kind := range []string{ // those of the manifest
+		"member_joined_channel", "member_left_channel", "channel_archive", "channel_unarchive", "channel_deleted", "channel_shared", "channel_unshared",
+	} {
+		e1 = s.facts.epoch("C1")
+		id := s.fake.EmitRaw(s.fake.Payload(map[string]any{"type": kind, "user": "U2", "channel": "C1"}, "Ev"+kind))
+		s.eventually("acked", func() bool { return s.fake.Acked(id) })
+		if s.facts.epoch("C1") <= e1 || s.facts.epoch("C2") != e2 {
+			t.Errorf("%s: epochs %d %d", kind, s.facts.epoch("C1")-e1, s.facts.epoch("C2")-e2)
+		}
+	}
+	id = s.fake.EmitRaw(s.fake.Payload(map[string]any{"type": "team_join", "user": map[string]any{"id": "U7"}}, "Ev10"))
+	s.eventually("acked", func() bool { return s.fake.Acked(id) })
+	if strings.Contains(s.log.String(), "without being understood") {
+		t.Error(s.log.String())
+	}
+}
+
+// What may be read as a document may be larger than a picture.
+func TestDocumentsMayBeLarger(t *testing.T) {
+	s := open(t, func(c *Config) { c.MaxBytes, c.MaxDocument = 10, 20 })
+	for f, want := range map[file]chat.FileState{
+		{Mimetype: "image/png", Size: 15}: chat.FileOversize, {Mimetype: "application/pdf", Size: 15}: chat.FileAvailable,
+		{Mimetype: "application/pdf", Size: 21}: chat.FileOversize, {Mimetype: "image/png", Size: 10}: chat.FileAvailable,
+	} {
+		f.URLPrivate = "x"
+		if got := s.file(f).State; got != want {
+			t.Errorf("%+v: %s, want %s", f, got, want)
+		}
 	}
 }

@@ -150,6 +150,10 @@ func (b *Bot) home(self identity, i channelInfo, m *message, called bool) chat.P
 // recorded, and the rest is not the agent's business.
 func (b *Bot) addressed(ctx context.Context, self identity, i channelInfo, m *message, mention bool) error {
 	p := b.home(self, i, m, mention)
+	bot := m.isBot()
+	if !bot {
+		b.threads.person(p.Channel, p.Thread)
+	}
 	to := mention || i.IsIM
 	if !to && m.isReply() {
 		to = m.ParentUser != "" && m.ParentUser == self.User
@@ -163,26 +167,30 @@ func (b *Bot) addressed(ctx context.Context, self identity, i channelInfo, m *me
 	if !to {
 		return b.beside(ctx, self, p, i, m)
 	}
-	if p.Thread != "" {
-		b.threads.update(p.Channel, p.Thread, func(s *threadState) {
+	late := b.threads.get(p.Channel, p.Thread).last > m.TS
+	b.threads.update(p.Channel, p.Thread, func(s *threadState) {
+		if p.Thread != "" {
 			s.known, s.part = true, true
-			s.last = max(s.last, m.TS)
-		})
-	}
+		}
+		s.last = max(s.last, m.TS)
+	})
 	if m.isReply() && p.Thread != "" {
 		if err := b.takeInventory(ctx, self, p, i, m.TS); err != nil {
 			return err
 		}
 	}
-	bot := m.isBot()
-	if bot && !b.c.AnswerBots || !b.threads.answersBot(p.Channel, p.Thread, bot) {
+	if bot && !(b.c.AnswerBots && b.threads.answersBot(p.Channel, p.Thread, m.TS) &&
+		(m.isReply() || b.threads.answersBot(p.Channel, "", m.TS))) {
 		return b.beside(ctx, self, p, i, m)
 	}
 	if b.isStop(self, m) {
+		if old, _ := b.seen.get(m.Channel, m.TS); late || old.stopped {
+			return nil // it was meant for what ran then
+		}
 		if err := b.c.Sink.Stop(ctx, p.Conversation()); err != nil {
 			return err
 		}
-		b.seen.keep(record{channel: m.Channel, ts: m.TS, revision: m.revision(), text: m.Text})
+		b.seen.keep(record{channel: m.Channel, ts: m.TS, revision: m.revision(), text: m.Text, stopped: true})
 		return nil
 	}
 	return b.deliver(ctx, self, p, i, m, chat.MessagePosted, false)
@@ -244,6 +252,9 @@ func (b *Bot) deliver(ctx context.Context, self identity, p chat.Place, i channe
 	// and what is deleted is refused from here on.
 	now := old.with(e)
 	now.channel, now.ts, now.revision, now.text, now.live = m.Channel, m.TS, e.Message.Revision, m.Text, b.c.Now()
+	if editedLater(old.revision, now.revision) {
+		now.revision, now.text = old.revision, old.text
+	}
 	now.gone = old.gone || e.Message.Deleted
 	if kind == chat.MessagePosted && !silent && !asked {
 		now.asked = append(slices.Clone(old.asked), p.ID)

@@ -2,9 +2,13 @@ package slack
 
 import (
 	"errors"
+	"fmt"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -170,7 +174,8 @@ func TestPostRefusedForGood(t *testing.T) {
 	s := open(t, nil).run()
 	s.post(fakeslack.Message{Channel: "C1", User: "U1", Text: mention("x")})
 	e := s.event()
-	for code, final := range map[string]bool{"is_archived": true, "not_in_channel": true, "internal_error": false} {
+	for code, final := range map[string]bool{"is_archived": true, "not_in_channel": true, "internal_error": false,
+		"restricted_action_read_only_channel": true, "messages_tab_disabled": true, "invalid_blocks": true} {
 		s.fake.Fail("chat.postMessage", fakeslack.Failure{Code: code, Times: maxTries})
 		if _, err := s.reply(e, code, code); err == nil || errors.Is(err, chat.ErrRefused) != final {
 			t.Errorf("%s: %v", code, err)
@@ -277,3 +282,125 @@ func FuzzSplit(f *testing.F) {
 }
 
 var _ io.Writer = (*logs)(nil)
+
+// Whoever answers with another address is not followed there, and nobody there
+// gets the token.
+func TestTokenGoesNowhereElse(t *testing.T) {
+	asked := make(chan string, 9)
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		asked <- r.URL.Path + r.Header.Get("Authorization")
+	}))
+	defer elsewhere.Close()
+	slack := httptest.NewServer(http.RedirectHandler(elsewhere.URL+"/x", http.StatusTemporaryRedirect))
+	defer slack.Close()
+	s := open(t, func(c *Config) { c.APIURL = slack.URL + "/api/" })
+	if got, err := s.download(file{URLPrivate: slack.URL + "/f", Size: 1}); !errors.Is(err, attachments.ErrDenied) || got != "" {
+		t.Errorf("%q, %v", got, err)
+	}
+	if _, err := s.me(t.Context()); err == nil {
+		t.Error("an answer from elsewhere counts")
+	}
+	if len(asked) > 0 {
+		t.Errorf("asked elsewhere: %q", <-asked)
+	}
+}
+
+// A list of members that ends before its end is doubt, and one that does not
+// pass.
+func TestMoreMembersThanAreListed(t *testing.T) {
+	var members []string
+	for n := range maxPages*membersPage - 1 {
+		members = append(members, fmt.Sprintf("UX%d", n))
+	}
+	members = append(members, fakeslack.BotUser, "U1")
+	s := open(t, nil, func(f *fakeslack.Server) {
+		f.AddChannel(fakeslack.Channel{ID: "CBIG", IsChannel: true, IsPrivate: true, Members: members})
+	}).run()
+	s.post(fakeslack.Message{Channel: "CBIG", User: "U1", Text: mention("x")})
+	e := s.event()
+	if d, err := s.ask(e, e); d.Allowed() || err != nil || !strings.Contains(d.Reason, "more members") {
+		t.Errorf("%+v, %v", d, err)
+	}
+	s.fake.ChangeChannel("CBIG", func(c *fakeslack.Channel) { c.Members = members[1:] })
+	if d, err := s.ask(e, e); !d.Allowed() || err != nil {
+		t.Errorf("%+v, %v", d, err)
+	}
+}
+
+// Who asks is known for half a minute at most, and no longer than until an
+// event tells of a change.
+func TestAskersAreYoung(t *testing.T) {
+	for _, told := range []bool{false, true} {
+		var ahead atomic.Int64
+		s := open(t, func(c *Config) { c.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) } }).run()
+		later := func(event map[string]any) {
+			if told {
+				s.must(s.fake.Emit(event))
+				s.settle()
+			} else {
+				ahead.Add(int64(factsAge + time.Second))
+			}
+		}
+		s.post(fakeslack.Message{Channel: "C1", User: "U1", Text: mention("x")})
+		public := s.event()
+		s.post(fakeslack.Message{Channel: "CPRIV", User: "U1", Text: mention("x")})
+		private := s.event()
+		for _, e := range []chat.Event{public, private} {
+			if d, err := s.ask(e, e); err != nil || !d.Allowed() {
+				t.Fatalf("%+v, %v", d, err)
+			}
+		}
+		s.fake.ChangeChannel("CPRIV", func(c *fakeslack.Channel) { c.Members = []string{fakeslack.BotUser} })
+		later(map[string]any{"type": "member_left_channel", "user": "U1", "channel": "CPRIV"})
+		if d, err := s.ask(private, private); err != nil || d.Allowed() {
+			t.Errorf("told %v: who has left the channel: %+v, %v", told, d, err)
+		}
+		s.fake.AddUser(fakeslack.User{ID: "U1", Team: fakeslack.Team, Deleted: true})
+		later(map[string]any{"type": "user_change", "user": map[string]any{"id": "U1", "deleted": true}})
+		if d, err := s.ask(public, public); err != nil || d.Allowed() {
+			t.Errorf("told %v: who is deactivated: %+v, %v", told, d, err)
+		}
+	}
+}
+
+// Of a conversation of a few only those read who are in it.
+func TestOnlyThoseInAConversationRead(t *testing.T) {
+	s := open(t, nil, func(f *fakeslack.Server) {
+		f.AddChannel(fakeslack.Channel{ID: "GM", IsMPIM: true, Members: []string{"U1", fakeslack.BotUser}})
+	}).run()
+	for _, channel := range []string{"D1", "GM"} {
+		s.post(fakeslack.Message{Channel: channel, User: "U1", Text: mention("x")})
+		e := s.event()
+		if d, err := s.ask(e, e); err != nil || !d.Allowed() {
+			t.Errorf("%s: %+v, %v", channel, d, err)
+		}
+		other := e
+		other.Message.Author.User = "U2"
+		if d, err := s.ask(e, other); err != nil || d.Allowed() || d.Reason == "" {
+			t.Errorf("%s, asked by another: %+v, %v", channel, d, err)
+		}
+	}
+}
+
+// An owner's ID makes no owner of a bot that posts with it, nor of somebody
+// whose team a shared channel does not tell.
+func TestWhoIsNoOwner(t *testing.T) {
+	s := open(t, func(c *Config) { c.AnswerBots = true }, func(f *fakeslack.Server) {
+		f.AddChannel(fakeslack.Channel{ID: "CEXT", IsChannel: true, IsExtShared: true, Members: []string{"U1", fakeslack.BotUser}})
+	}).run()
+	s.twinWait = 5 * time.Second // both are waited for, and nothing is read again
+	for channel, want := range map[string]chat.Role{"C1": chat.Owner, "CEXT": chat.Stranger} {
+		m := s.fake.Store(fakeslack.Message{Channel: channel, User: "U1", Text: mention("x")})
+		for _, o := range s.fake.EventsOf(m) {
+			delete(o, "team")
+			s.must(s.fake.Emit(o))
+		}
+		if e := s.event(); e.Message.Author.Role != want {
+			t.Errorf("%s: %+v", channel, e.Message.Author)
+		}
+	}
+	s.post(fakeslack.Message{Channel: "C1", User: "U1", BotID: "B9", Text: mention("x")})
+	if e := s.event(); e.Message.Author.Role == chat.Owner || !e.Message.Author.Bot {
+		t.Errorf("a bot: %+v", e.Message.Author)
+	}
+}

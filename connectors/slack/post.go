@@ -30,10 +30,13 @@ type posts struct {
 	busy  map[string]chan struct{}
 	done  map[string]chat.Posted
 	order []string
+	// shared are files by their IDs, and the replies that they went with: one of
+	// another reply may have the same name and size.
+	shared map[string]string
 }
 
 func newPosts(max int) *posts {
-	return &posts{max: max, busy: map[string]chan struct{}{}, done: map[string]chat.Posted{}}
+	return &posts{max: max, busy: map[string]chan struct{}{}, done: map[string]chat.Posted{}, shared: map[string]string{}}
 }
 
 // hold waits for others that post the same key. Whoever finds it posted need
@@ -58,6 +61,25 @@ func (p *posts) hold(ctx context.Context, key string) (posted chat.Posted, ok bo
 			return chat.Posted{}, false, ctx.Err()
 		}
 	}
+}
+
+func (p *posts) share(key string, list []uploaded) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.shared) > p.max {
+		clear(p.shared)
+	}
+	for _, f := range list {
+		p.shared[f.ID] = key
+	}
+}
+
+// others reports whether a file is known to have gone with another reply.
+func (p *posts) others(key string, f file) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	of, ok := p.shared[f.ID]
+	return ok && of != key
 }
 
 func (p *posts) release(key string, posted chat.Posted) {
@@ -151,12 +173,21 @@ func (b *Bot) sayable(ctx context.Context, r chat.Reply) (identity, string, erro
 }
 
 // closed are Slack's words for a place that takes no reply of the agent any
-// more.
-var closed = []string{"channel_not_found", "not_in_channel", "is_archived", "thread_not_found", "restricted_action", "cannot_reply_to_message", "account_inactive"}
+// more; those that begin with restricted_action name the rule, such as a
+// channel that only some may post in.
+var closed = []string{"channel_not_found", "not_in_channel", "is_archived", "thread_not_found", "cannot_reply_to_message", "account_inactive",
+	"messages_tab_disabled", "cannot_dm_bot", "ekm_access_denied", "team_access_not_granted"}
+
+func isClosed(code string) bool {
+	return slices.Contains(closed, code) || strings.HasPrefix(code, "restricted_action")
+}
+
+// unsayable are its words for a message that is refused as it is.
+var unsayable = []string{"msg_too_long", "msg_blocks_too_long", "invalid_blocks", "invalid_blocks_format", "no_text", "metadata_too_large"}
 
 // settled marks what no later try can change.
 func settled(err error) error {
-	if slices.Contains(closed, codeOf(err)) {
+	if code := codeOf(err); isClosed(code) || slices.Contains(unsayable, code) {
 		return errors.Join(chat.ErrRefused, err)
 	}
 	return err
@@ -258,7 +289,11 @@ func (b *Bot) already(ctx context.Context, self identity, r chat.Reply) (found, 
 		if !self.wrote(m) {
 			continue
 		}
-		out.files = append(out.files, m.Files...)
+		for _, f := range m.Files {
+			if !b.posts.others(r.Key, f) {
+				out.files = append(out.files, f)
+			}
+		}
 		if m.Metadata == nil || m.Metadata.Type != replyType {
 			if len(m.Files) == 0 && m.TS > r.ReplyTo.NativeID {
 				out.bare = append(out.bare, m)

@@ -21,7 +21,22 @@ func (b *Bot) take(ctx context.Context, raw []byte, done func(error)) {
 	if d.Type != "event_callback" {
 		if d.Type == "app_rate_limited" {
 			b.log.Warn("slack holds back events: too many in one hour")
-			b.seen.missed()
+			b.heldBack(ctx)
+		}
+		done(nil)
+		return
+	}
+	var kind struct {
+		Type string `json:"type"`
+	}
+	_ = json.Unmarshal(d.Event, &kind)
+	if !slices.Contains(read, kind.Type) {
+		// Of these no more is read: what is a message's channel or author by ID
+		// is an object in some.
+		if slices.Contains(changesAudience, kind.Type) {
+			b.facts.drop(channelOf(d.Event)) // without one: everything
+		} else if !slices.Contains(harmless, kind.Type) {
+			b.unreadable(channelOf(d.Event), "the event is of an unknown kind: "+kind.Type, nil)
 		}
 		done(nil)
 		return
@@ -30,11 +45,7 @@ func (b *Bot) take(ctx context.Context, raw []byte, done func(error)) {
 	if err := json.Unmarshal(d.Event, &m); err != nil {
 		// One field of an unknown shape must not make Slack send it for ever;
 		// the channel, if that much can be read, is known no longer.
-		var c struct {
-			Channel string `json:"channel"`
-		}
-		_ = json.Unmarshal(d.Event, &c)
-		b.unreadable(c.Channel, "the event has an unknown shape", err)
+		b.unreadable(channelOf(d.Event), "the event has an unknown shape", err)
 		done(nil)
 		return
 	}
@@ -48,15 +59,11 @@ func (b *Bot) take(ctx context.Context, raw []byte, done func(error)) {
 		b.queue.push(ctx, &job{channel: "", m: &m, run: b.fileDeleted}, done)
 	case "channel_id_changed":
 		b.renamed(ctx, m, done)
-	default:
-		if slices.Contains(changesAudience, m.Type) {
-			b.audienceChanged(d.Event)
-		} else if !slices.Contains(harmless, m.Type) {
-			b.unreadable(m.Channel, "the event is of an unknown kind: "+m.Type, nil)
-		}
-		done(nil)
 	}
 }
+
+// read are the events that say something themselves.
+var read = []string{"app_mention", "message", "file_deleted", "channel_id_changed"}
 
 // renamed: a channel has a new ID. It counts at once, since the next event may
 // carry it, and is acknowledged when it is kept.
@@ -99,9 +106,9 @@ var harmless = []string{
 	"team_join", "tokens_revoked", "app_uninstalled", "message_metadata_posted",
 }
 
-// audienceChanged reads the channel, which some events carry as an ID and
-// others as an object.
-func (b *Bot) audienceChanged(raw []byte) {
+// channelOf reads the channel, which some events carry as an ID and others as
+// an object.
+func channelOf(raw []byte) string {
 	var c struct {
 		Channel json.RawMessage `json:"channel"`
 	}
@@ -114,7 +121,7 @@ func (b *Bot) audienceChanged(raw []byte) {
 		_ = json.Unmarshal(c.Channel, &o)
 		id = o.ID
 	}
-	b.facts.drop(id) // without one: everything
+	return id
 }
 
 // unreadable: what it said may have been anything, a deletion or a removal
@@ -182,6 +189,9 @@ func (b *Bot) changed(ctx context.Context, j *job) error {
 	old, known := b.seen.get(j.channel, m.TS)
 	if known && old.revision == m.revision() && old.text == m.Text {
 		return nil // a preview of a link was added
+	}
+	if known && editedLater(old.revision, m.revision()) {
+		return nil // a late copy of an earlier edit
 	}
 	places, err := b.placesOf(ctx, self, info, m, old)
 	if was := j.m.Previous; err == nil && len(places) == 0 && was != nil {

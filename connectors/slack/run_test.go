@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -79,8 +81,8 @@ func TestCheckAsksAnew(t *testing.T) {
 	if got := wrong(); !strings.Contains(got, "token_revoked") {
 		t.Errorf("a token that was revoked: %q", got)
 	}
-	s = open(t, func(c *Config) { c.Owners, c.Now = nil, func() time.Time { return time.Now().Add(-time.Hour) } })
-	if got := wrong(); !strings.Contains(got, "as slack:"+fakeslack.Team+"/USER") || !strings.Contains(got, "clock: 1h0m0s") {
+	s = open(t, func(c *Config) { c.Owners, c.Now = nil, func() time.Time { return time.Now().Add(-90 * time.Minute) } }) // Slack's is known to the second
+	if got := wrong(); !strings.Contains(got, "as slack:"+fakeslack.Team+"/USER") || !strings.Contains(got, "clock: 1h30m0s") && !strings.Contains(got, "clock: 1h29m59s") {
 		t.Errorf("no owner and a slow clock: %q", got)
 	}
 	s = open(t, func(c *Config) { c.BotToken, c.AppToken = fakeslack.AppToken, fakeslack.BotToken })
@@ -247,4 +249,50 @@ func TestSignedRequests(t *testing.T) {
 	}
 	s.must(s.fake.Emit(event))
 	s.quiet()
+}
+
+// A command that Slack did not sign is nobody's.
+func TestUnsignedCommandIsRefused(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := make(commander, 9)
+	s := open(t, func(cfg *Config) {
+		cfg.EventsListener, cfg.SigningSecret, cfg.Commander = l, fakeslack.SigningSecret, c
+	}).run()
+	form := url.Values{"command": {"/sightline"}, "text": {"status"}, "team_id": {fakeslack.Team}, "user_id": {"U1"}, "channel_id": {"C1"}, "response_url": {s.fake.URL()}}
+	for what, at := range map[string]struct {
+		secret string
+		when   time.Time
+	}{"another secret": {"wrong", time.Now()}, "an old one": {fakeslack.SigningSecret, time.Now().Add(-6 * time.Minute)}, "one of later": {fakeslack.SigningSecret, time.Now().Add(6 * time.Minute)}} {
+		status, _, err := s.fake.Request("http://"+l.Addr().String()+"/", "application/x-www-form-urlencoded", []byte(form.Encode()), at.secret, at.when)
+		if err != nil || status != http.StatusUnauthorized {
+			t.Errorf("%s: %d, %v", what, status, err)
+		}
+	}
+	s.running.Wait() // a command runs beside its request
+	if len(c) > 0 {
+		t.Errorf("it was run: %+v", <-c)
+	}
+}
+
+// An answer goes to Slack's own address or nowhere.
+func TestAnswersGoToSlackAlone(t *testing.T) {
+	s := open(t, nil)
+	other, err := fakeslack.Start()
+	s.must(err)
+	t.Cleanup(other.Close)
+	for _, to := range []string{strings.TrimSuffix(other.URL(), "api/") + "response/r1", "", "https://hooks.slack.com.example.com/x", "http://hooks.slack.com/x"} {
+		if err := s.respond(t.Context(), to, "a secret"); err == nil || strings.Contains(err.Error(), "http") {
+			t.Errorf("%q: %v", to, err)
+		}
+	}
+	if r := other.Responses(); len(r) > 0 {
+		t.Errorf("another host was told %v", r)
+	}
+	base, _ := url.Parse(defaultAPI)
+	if u, _ := url.Parse("https://hooks.slack.com/commands/x"); !newHosts(base).response(u) {
+		t.Error("Slack's own address is refused")
+	}
 }

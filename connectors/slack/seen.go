@@ -17,6 +17,7 @@ type record struct {
 	text        string
 	events      []chat.Event   // as last delivered, one for each place; none: it was nobody's business
 	asked       []chat.PlaceID // where it was delivered as words to the agent
+	stopped     bool           // it was an owner's word that ended a turn
 	deleted     bool           // and delivered as that, in all its places
 	gone        bool           // deleted, whether that was delivered yet or not
 	live        time.Time      // when it was last known to be there

@@ -25,7 +25,8 @@ type threadState struct {
 	from      string // when it first did; empty: not looked up
 	inventory bool   // earlier replies were delivered
 	last      string
-	bots      int // answered bot messages since a person last spoke
+	bots      int    // answered bot messages since a person last spoke
+	bot       string // the last of them: one that comes again counts once
 }
 
 // threads is a bounded memory; what falls out is looked up again.
@@ -94,19 +95,33 @@ func (t *threads) mine(limit int) (out []struct{ channel, thread, last string })
 }
 
 // answersBot counts an answer to another bot, and says whether there may be
-// one. Two bots that answer each other would not stop by themselves.
-func (t *threads) answersBot(channel, ts string, bot bool) (ok bool) {
-	t.update(channel, ts, func(s *threadState) {
-		if !bot {
-			s.bots = 0
+// one. Two bots that answer each other would not stop by themselves. With an
+// empty thread it counts for the channel: at its top each call begins a thread.
+func (t *threads) answersBot(channel, thread, ts string) (ok bool) {
+	t.update(channel, thread, func(s *threadState) {
+		if s.bot == ts {
 			ok = true
 			return
 		}
 		if ok = s.bots < loopLimit; ok {
 			s.bots++
+			s.bot = ts
 		}
 	})
 	return ok
+}
+
+// person: somebody spoke, in the channel and in one of its threads.
+func (t *threads) person(channel, thread string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, ts := range []string{"", thread} {
+		k := messageKey(channel, ts)
+		if s, ok := t.m[k]; ok {
+			s.bots, s.bot = 0, ""
+			t.m[k] = s
+		}
+	}
 }
 
 // replies reads a thread from oldest on, its first message included. Slack

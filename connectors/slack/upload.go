@@ -52,6 +52,7 @@ func (b *Bot) share(ctx context.Context, self identity, r chat.Reply, missing []
 	if r.Place.Thread != "" {
 		in.Set("thread_ts", r.Place.Thread)
 	}
+	b.posts.share(r.Key, list)
 	pause := b.api.pause
 	for try := 1; ; try++ {
 		_, err := b.api.retry(ctx, b.api.token, "files.completeUploadExternal", in, nil, false)

@@ -31,6 +31,7 @@ type message struct {
 	Text         string    `json:"text"`
 	TS           string    `json:"ts"`
 	ThreadTS     string    `json:"thread_ts"`
+	LatestReply  string    `json:"latest_reply"` // of a thread's first message, in history
 	ParentUser   string    `json:"parent_user_id"`
 	Team         string    `json:"team"`
 	UserTeam     string    `json:"user_team"`
@@ -112,6 +113,13 @@ func (m *message) revision() string {
 	}
 	sum := sha256.Sum256([]byte(strings.Join(ids, ",")))
 	return e + "/" + hex.EncodeToString(sum[:6])
+}
+
+// editedLater: of two revisions of one message, the first is of a later edit.
+func editedLater(a, b string) bool {
+	x, _, _ := strings.Cut(a, "/")
+	y, _, _ := strings.Cut(b, "/")
+	return x > y
 }
 
 // merge adds what a twin event of the same message has more.

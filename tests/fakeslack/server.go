@@ -86,6 +86,7 @@ type Message struct {
 	TS          string          `json:"ts"`
 	ThreadTS    string          `json:"thread_ts,omitempty"`
 	ParentUser  string          `json:"parent_user_id,omitempty"`
+	LatestReply string          `json:"latest_reply,omitempty"` // as history says it of a thread's first message
 	Edited      map[string]any  `json:"edited,omitempty"`
 	Files       []File          `json:"files,omitempty"`
 	Attachments []Share         `json:"attachments,omitempty"`

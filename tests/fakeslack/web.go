@@ -199,6 +199,11 @@ func (s *Server) conversation(name string, in map[string]string) object {
 		if !truth(in["include_all_metadata"]) {
 			m.Metadata = nil
 		}
+		for _, o := range s.messages[c.ID] {
+			if o.ThreadTS == m.TS && o.TS != m.TS {
+				m.LatestReply = o.TS
+			}
+		}
 		list = append(list, m)
 	}
 	for _, m := range list {

@@ -1,0 +1,189 @@
+package slack
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"sightline/connectors/chat"
+	"sightline/tests/fakeslack"
+)
+
+// The agent is called in a gap, and the person goes on in the thread below.
+func TestMissedBelowAMissedCall(t *testing.T) {
+	s := open(t, nil).run()
+	s.post(fakeslack.Message{Channel: "C1", User: "U1", Text: mention("one")})
+	s.event()
+	s.fake.Lose(true)
+	call := s.post(fakeslack.Message{Channel: "C1", User: "U1", Text: mention("look at this")})
+	below := s.post(fakeslack.Message{Channel: "C1", User: "U1", ThreadTS: call.TS, Files: []fakeslack.File{s.fake.Upload("x", "", []byte("x"))}})
+	s.fake.Lose(false)
+	s.drop()
+	for _, want := range []string{call.TS, below.TS} {
+		if e := s.event(); e.Message.NativeID != want || e.Silent {
+			t.Errorf("%+v", e)
+		}
+	}
+	s.quiet()
+}
+
+// It is called in a gap to a thread of others that began long before.
+func TestMissedInAThreadOfOthers(t *testing.T) {
+	s := open(t, nil)
+	root := s.fake.Store(fakeslack.Message{Channel: "C1", User: "U2", Text: "a thread"})
+	s.readDelay = 0
+	s.run()
+	s.post(fakeslack.Message{Channel: "C1", User: "U1", Text: mention("one")})
+	s.event()
+	s.fake.Lose(true)
+	m := s.post(fakeslack.Message{Channel: "C1", User: "U1", Text: mention("come"), ThreadTS: root.TS})
+	s.fake.Lose(false)
+	s.drop()
+	if e := s.event(); e.Message.NativeID != m.TS || e.Silent {
+		t.Errorf("%+v", e)
+	}
+	s.quiet()
+}
+
+// A Slack that fails just after a gap is asked again: it sends no more what is
+// read from history.
+func TestHistoryFailsAfterAGap(t *testing.T) {
+	s := open(t, nil).run()
+	s.post(fakeslack.Message{Channel: "D1", User: "U1", Text: "one"})
+	s.event()
+	s.fake.Lose(true)
+	m := s.post(fakeslack.Message{Channel: "D1", User: "U1", Text: "two"})
+	s.fake.Lose(false)
+	s.fake.Fail("conversations.history", fakeslack.Failure{Status: 503, Times: 1000})
+	s.drop()
+	s.eventually("it was tried", func() bool { return strings.Count(s.log.String(), "can't be read") > 8 })
+	s.fake.Fail("conversations.history", fakeslack.Failure{})
+	if e := s.event(); e.Message.NativeID != m.TS {
+		t.Errorf("%+v", e)
+	}
+}
+
+// So is what the store could not take just then.
+func TestStoreIsAwayAfterAGap(t *testing.T) {
+	s := open(t, nil).run()
+	s.post(fakeslack.Message{Channel: "D1", User: "U1", Text: "one"})
+	s.event()
+	s.fake.Lose(true)
+	m := s.post(fakeslack.Message{Channel: "D1", User: "U1", Text: "two"})
+	s.fake.Lose(false)
+	s.sink.failing(3)
+	s.drop()
+	if e := s.event(); e.Message.NativeID != m.TS {
+		t.Errorf("%+v", e)
+	}
+}
+
+// What Slack throws away in a minute of too many events is read afterwards.
+func TestHeldBackEvents(t *testing.T) {
+	s := open(t, nil)
+	s.heldFor = 300 * time.Millisecond
+	s.run()
+	s.post(fakeslack.Message{Channel: "D1", User: "U1", Text: "one"})
+	s.event()
+	epoch := s.facts.epoch("D1")
+	s.fake.EmitRaw([]byte(`{"type":"app_rate_limited","team_id":"T0001","minute_rate_limited":1}`))
+	s.fake.Lose(true)
+	m := s.post(fakeslack.Message{Channel: "D1", User: "U1", Text: "two"})
+	s.fake.Lose(false)
+	if e := s.event(); e.Message.NativeID != m.TS {
+		t.Errorf("%+v", e)
+	}
+	if s.facts.epoch("D1") <= epoch {
+		t.Error("what was known still holds")
+	}
+}
+
+// While an earlier gap is still being read, new messages move the marks past a
+// later one.
+func TestGapIsNotedBeforeNewMessages(t *testing.T) {
+	s := open(t, nil)
+	s.readDelay = 0
+	s.run()
+	s.post(fakeslack.Message{Channel: "D1", User: "U1", Text: "one"})
+	s.event()
+	s.fake.Lose(true)
+	m := s.post(fakeslack.Message{Channel: "D1", User: "U1", Text: "two"})
+	s.fake.Lose(false)
+	s.bothOpen()
+	s.filling.Lock()
+	s.fake.DropSockets()
+	s.eventually("both sockets are open again", func() bool { return s.fake.Hellos() == 4 })
+	s.bothOpen()
+	after := s.post(fakeslack.Message{Channel: "D1", User: "U1", Text: "three"})
+	if e := s.event(); e.Message.NativeID != after.TS {
+		t.Errorf("%+v", e)
+	}
+	s.filling.Unlock()
+	if e := s.event(); e.Message.NativeID != m.TS {
+		t.Errorf("%+v", e)
+	}
+	s.quiet()
+}
+
+// More channels than are read at once are read one round after another.
+func TestManyChannelsAreReadInRounds(t *testing.T) {
+	s := open(t, nil, func(f *fakeslack.Server) {
+		for n := range 2*maxChannels + 5 {
+			f.AddChannel(fakeslack.Channel{ID: fmt.Sprintf("CX%03d", n), IsChannel: true, Members: []string{"U1", fakeslack.BotUser}})
+		}
+	})
+	s.roundPause = 10 * time.Millisecond
+	s.run()
+	s.fake.Lose(true)
+	missed := map[string]bool{}
+	for n := range 2*maxChannels + 5 {
+		missed[s.post(fakeslack.Message{Channel: fmt.Sprintf("CX%03d", n), User: "U1", Text: mention("x")}).TS] = true
+	}
+	s.fake.Lose(false)
+	s.drop()
+	for len(missed) > 0 {
+		e := s.event()
+		if !missed[e.Message.NativeID] {
+			t.Fatalf("%+v", e)
+		}
+		delete(missed, e.Message.NativeID)
+	}
+}
+
+// A late copy of an edit does not undo the next one.
+func TestLateCopyOfAnEdit(t *testing.T) {
+	s := open(t, nil).run()
+	m := s.post(fakeslack.Message{Channel: "D1", User: "U1", Text: "one"})
+	s.event()
+	s.must(s.fake.Edit("D1", m.TS, func(m *fakeslack.Message) { m.Text = "two" }))
+	s.event()
+	two := s.fake.EventsOf(s.fake.Messages("D1", "")[0])[0]
+	s.must(s.fake.Edit("D1", m.TS, func(m *fakeslack.Message) { m.Text = "three" }))
+	if e := s.event(); e.Kind != chat.MessageEdited || e.Message.Text != "three" {
+		t.Errorf("%+v", e)
+	}
+	s.must(s.fake.Emit(map[string]any{"type": "message", "subtype": "message_changed", "channel": "D1", "ts": "1.1", "message": two}))
+	s.quiet()
+}
+
+// Nor does it where the message itself was heard of last.
+func TestLateCopyOfAnEditAfterTheMessage(t *testing.T) {
+	s := open(t, nil).run()
+	m := s.fake.Store(fakeslack.Message{Channel: "D1", User: "U1", Text: "one"})
+	created := s.fake.EventsOf(m)[0]
+	s.fake.Lose(true)
+	s.must(s.fake.Edit("D1", m.TS, func(m *fakeslack.Message) { m.Text = "two" }))
+	two := s.fake.EventsOf(s.fake.Messages("D1", "")[0])[0]
+	s.fake.Lose(false)
+	s.must(s.fake.Edit("D1", m.TS, func(m *fakeslack.Message) { m.Text = "three" }))
+	if e := s.event(); e.Kind != chat.MessageEdited || e.Message.Text != "three" {
+		t.Errorf("%+v", e)
+	}
+	s.must(s.fake.Emit(created))
+	if e := s.event(); e.Kind != chat.MessagePosted {
+		t.Errorf("%+v", e)
+	}
+	s.must(s.fake.Emit(map[string]any{"type": "message", "subtype": "message_changed", "channel": "D1", "ts": "1.1", "message": two}))
+	s.quiet()
+}

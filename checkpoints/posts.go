@@ -28,6 +28,13 @@ func (db *DB) IntendPost(ctx context.Context, p Post) (stored Post, existed bool
 	return stored, err == nil, translate(ctx, op, err)
 }
 
+// RecallPost turns an answer that is not known to be out into a failure that
+// says this instead. What is settled stands.
+func (db *DB) RecallPost(ctx context.Context, key, text string) error {
+	_, err := db.pool.Exec(ctx, `UPDATE post SET kind = 'failure', text = $2 WHERE key = $1 AND kind = 'answer' AND native_id IS NULL`, clean(key), bounded(text))
+	return translate(ctx, "recall post", err)
+}
+
 // SettlePost keeps where a reply was posted. The same place again changes
 // nothing; another is ErrConflict, for then it was posted twice.
 func (db *DB) SettlePost(ctx context.Context, key, native string) error {

@@ -12,13 +12,14 @@ import (
 )
 
 // staleTurns marks what draws on a message or attachments that are gone: the
-// turns that had them, of the conversation and of those around it, and, since
+// turns that had them (or quoted the message, whose answer they began with), of
+// the conversation and of those around it, and, since
 // an answer is made of all that was said before it, every later turn of the
 // same conversation. $1 is the agent, $2 the conversation of what is gone.
 const staleTurns = `WITH used AS (
 	SELECT t.conversation, min(t.started_at) AS since FROM turn t
 	WHERE t.agent = $1 AND (t.conversation = $2 OR t.place IN ` + around + `) AND (
-		EXISTS (SELECT FROM step s WHERE s.turn = t.id AND s.message = $3)
+		EXISTS (SELECT FROM step s JOIN message m ON m.id = s.message WHERE s.turn = t.id AND (m.id = $3 OR m.reply_to = $3))
 		OR EXISTS (SELECT FROM audit u, json_array_elements(u.pictures) i WHERE u.turn = t.id
 			AND (i->>'attachment' = ANY($4) OR EXISTS (SELECT FROM json_array_elements_text(coalesce(i->'sources', '[]')) o WHERE o = ANY($4))))
 		OR EXISTS (SELECT FROM receipt r, json_array_elements(r.selected) i WHERE r.turn = t.id
@@ -100,10 +101,13 @@ func (db *DB) Labels(ctx context.Context, turn chat.TurnID) (map[int]Label, erro
 	return out, translate(ctx, "labels of turn", err)
 }
 
-// Terms are the places that each turn's tools told of.
+// Terms are the places that each turn's tools told of, and those of the
+// attachments that its answers draw on: a picture that was looked at by its ID
+// is of a place just as one from a list is.
 func (db *DB) Terms(ctx context.Context, turns []chat.TurnID) (map[chat.TurnID][]chat.PlaceID, error) {
 	out := map[chat.TurnID][]chat.PlaceID{}
-	rows, err := db.pool.Query(ctx, `SELECT DISTINCT r.turn, p FROM receipt r, json_array_elements_text(r.places) p WHERE r.turn = ANY($1)`, texts(turns))
+	rows, err := db.pool.Query(ctx, `SELECT r.turn, p FROM receipt r, json_array_elements_text(r.places) p WHERE r.turn = ANY($1)
+		UNION SELECT o.turn, a.place FROM provenance o, json_array_elements_text(o.attachments) i JOIN attachment a ON a.id = i WHERE o.turn = ANY($1)`, texts(turns))
 	if err != nil {
 		return nil, translate(ctx, "terms of turns", err)
 	}

@@ -97,6 +97,10 @@ func (a *Activities) compact(ctx context.Context, in CompactInput) error {
 	if err != nil {
 		return err
 	}
+	began, err := a.DB.Clock(ctx) // before anything is read that may go stale meanwhile
+	if err != nil {
+		return err
+	}
 	recent, _, err := a.DB.History(ctx, l.turn.Agent, l.turn.Conversation, in.Turn, keptTurns)
 	if err != nil || len(recent) < keptTurns {
 		return err
@@ -118,12 +122,17 @@ func (a *Activities) compact(ctx context.Context, in CompactInput) error {
 	if len(turns) < compactLeast {
 		return nil
 	}
+	// It is an inference like any other: what may not be known of here now is
+	// not told to the model either.
+	if turns, err = a.retellable(ctx, l, turns); err != nil || turns == nil {
+		return err
+	}
 	if turns, err = a.own(ctx, turns); err != nil {
 		return err
 	}
 	next := checkpoints.Summary{
 		Agent: l.turn.Agent, Conversation: l.turn.Conversation, Upto: turns[len(turns)-1].Turn.ID, Turns: s.Turns + len(turns),
-		Messages: s.Messages, Attachments: s.Attachments,
+		Messages: s.Messages, Attachments: s.Attachments, At: began,
 	}
 	for _, t := range turns {
 		for _, m := range t.Messages {

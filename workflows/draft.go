@@ -162,7 +162,15 @@ func (d *drafting) allowed(ctx context.Context, row *checkpoints.Draft) bool {
 		d.log(ctx, "check a draft", err)
 		return false
 	}
-	why, err := d.a.disclose(ctx, d.l, with(d.l.label(), seen), "draft")
+	now, err := d.a.DB.Turn(ctx, d.l.turn.ID)
+	if err != nil {
+		d.log(ctx, "check a draft", err)
+		return false
+	}
+	why := whyStale(now)
+	if why == "" {
+		why, err = d.a.disclose(ctx, d.l, with(d.l.label(), seen), "draft")
+	}
 	if err != nil {
 		d.log(ctx, "check a draft", err)
 		return false

@@ -34,6 +34,7 @@ type loaded struct {
 
 	discarded int            // last step whose answer was discarded; -1: none
 	withheld  []int          // tool steps that may not be told any more
+	unsaid    int            // first step whose words drew on what may not be told any more; 0: none (a question is the first)
 	terms     []chat.PlaceID // places that the retold answers told of
 	labels    map[int]checkpoints.Label
 	compact   bool // turns are neither retold nor summed up
@@ -196,6 +197,9 @@ func (a *Activities) brief(ctx context.Context, l *loaded, in InferInput) (agent
 		return agent.Brief{}, err
 	}
 	if err := a.withhold(ctx, l); err != nil {
+		return agent.Brief{}, err
+	}
+	if err := a.quotable(ctx, l); err != nil {
 		return agent.Brief{}, err
 	}
 	transcript, err := l.transcript(in.Seq)

@@ -41,12 +41,20 @@ func (a *Activities) post(ctx context.Context, in PostInput) (PostResult, error)
 	if err != nil {
 		return PostResult{}, err
 	}
+	var owed *checkpoints.Post // an answer that an earlier try was about to say
+	if len(intended) > 0 && intended[0].Kind == chat.ReplyAnswer && intended[0].NativeID == "" {
+		owed, kind = &intended[0], chat.ReplyAnswer
+	}
 	switch {
-	case len(intended) > 0: // by an earlier try: it may be out already, and stands
+	case len(intended) > 0 && owed == nil: // it is out, or tells of nothing
 		kind = intended[0].Kind
 	case in.Failed == failDeleted || kind == chat.ReplyAnswer && l.messages[l.turn.Message].Deleted:
 		// Whoever takes a question back wants no answer to it.
 		return a.unasked(ctx, l)
+	case owed != nil:
+		if reason, err = a.recall(ctx, l, owed, in.Answer); err != nil {
+			return PostResult{}, err
+		}
 	case kind == chat.ReplyStopped:
 		text = "Stopped."
 	case kind == chat.ReplyAnswer:
@@ -95,7 +103,7 @@ func (a *Activities) post(ctx context.Context, in PostInput) (PostResult, error)
 		return PostResult{}, fmt.Errorf("no connector of agent %s posts to %s", l.agent.ID, l.place.Platform)
 	}
 	posted, err := r.Post(ctx, chat.Reply{
-		Key: key, Turn: in.Turn, Place: l.place, ReplyTo: l.messages[l.turn.Message], Kind: p.Kind, Text: p.Text, Draft: p.Draft,
+		Key: key, Turn: in.Turn, Place: l.place, ReplyTo: l.messages[l.turn.Message], Kind: p.Kind, Text: p.Text, Draft: draftOf(p, owed),
 	})
 	if err != nil {
 		return PostResult{}, fmt.Errorf("post the reply: %w", err)
@@ -106,6 +114,26 @@ func (a *Activities) post(ctx context.Context, in PostInput) (PostResult, error)
 	}
 	a.at("post.settled")
 	return res, nil
+}
+
+// recall asks once more about an answer that an earlier try was about to say:
+// whoever may know of it can have changed since, however long this process was
+// gone. What may not be said any more is written over before the platform is
+// called.
+func (a *Activities) recall(ctx context.Context, l *loaded, owed *checkpoints.Post, answer int) (why string, err error) {
+	if why, err = a.discloseAnswer(ctx, l, answer); err != nil || why == "" {
+		return why, err
+	}
+	return why, a.DB.RecallPost(ctx, owed.Key, sentence(failAudience))
+}
+
+// draftOf is the message that a reply is written over: its draft, or, where an
+// answer was recalled that may be out already, that one.
+func draftOf(p checkpoints.Post, owed *checkpoints.Post) *chat.Draft {
+	if owed != nil && p.Draft == nil && p.Kind != owed.Kind {
+		return &chat.Draft{First: owed.Text}
+	}
+	return p.Draft
 }
 
 // Tell says that there is no answer, for a turn that could not even begin.
@@ -161,11 +189,20 @@ func (l *loaded) answer(seq int) (string, error) {
 	return m.Text, nil
 }
 
+// whyStale refuses a turn that had something which is gone by now: a message
+// that was retold or quoted is in no label of attachments and places.
+func whyStale(t checkpoints.Turn) string {
+	if t.Stale {
+		return "something that the answer draws on was deleted meanwhile"
+	}
+	return ""
+}
+
 // discloseAnswer asks whether an answer may be posted where it is going, as
 // that is now.
 func (a *Activities) discloseAnswer(ctx context.Context, l *loaded, answer int) (why string, err error) {
-	if l.turn.Stale {
-		return "something that the answer draws on was deleted meanwhile", nil
+	if why := whyStale(l.turn); why != "" {
+		return why, nil
 	}
 	label, ok := l.labels[answer]
 	if !ok { // of a version that kept none

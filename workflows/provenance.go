@@ -3,6 +3,7 @@ package workflows
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 
 	"sightline/agent"
@@ -19,6 +20,8 @@ import (
 //	                 conversation leave the prompts (checkpoints.staleTurns)
 //	receipt.places   the places that a tool's answer told of
 //	receipt.selected the attachments that it drew on; so do the audits' pictures
+//	provenance       the join of these for each of the model's messages: so long as
+//	                 it stands in a prompt, all of it is asked about
 //
 // Before each inference the sources are asked about again; what may not be
 // used here now is not retold. Before posting they are asked about once more,
@@ -71,32 +74,80 @@ func (a *Activities) retellable(ctx context.Context, l *loaded, past []checkpoin
 	return past, nil
 }
 
-// withhold finds the tool answers of this turn that may not be told any more.
+const notQuoted = "(In reply to an earlier message, which may not be told here.)"
+
+// quotable cuts what a message answers where the place as a whole may not be
+// known of now. The message itself was just posted; what it answers was not, so
+// that whoever reads here need not have it.
+func (a *Activities) quotable(ctx context.Context, l *loaded) error {
+	if len(l.quotes) == 0 {
+		return nil
+	}
+	err := l.agent.Authorizer.Known(ctx, l.request, l.turn.Place, "context")
+	switch {
+	case err == nil:
+		l.terms = append(l.terms, l.turn.Place) // asked again before the answer is posted
+	case errors.Is(err, attachments.ErrNotAvailable):
+		for m := range l.quotes {
+			l.quotes[m] = notQuoted
+		}
+	default:
+		return err
+	}
+	return nil
+}
+
+// withhold finds the tool answers of this turn that may not be told any more,
+// and where its own words begin that drew on something of the kind: a picture
+// of the question's own needs no tool to be seen.
 func (a *Activities) withhold(ctx context.Context, l *loaded) error {
 	for _, r := range l.receipts {
 		if r.Verdict != chat.VerdictDone {
 			continue
 		}
-		refused, err := l.agent.Authorizer.Screen(ctx, l.request, sources(r.Selected), "context")
+		lost, err := a.lost(ctx, l, checkpoints.Label{Attachments: sources(r.Selected), Places: r.Places})
 		if err != nil {
 			return err
 		}
-		gone := len(refused) > 0
-		for _, p := range r.Places {
-			if gone {
-				continue
-			}
-			err := l.agent.Authorizer.Known(ctx, l.request, p, "context")
-			if err != nil && !errors.Is(err, attachments.ErrNotAvailable) {
-				return err
-			}
-			gone = err != nil
-		}
-		if gone {
+		if lost {
 			l.withheld = append(l.withheld, r.Seq)
 		}
 	}
+	if l.turn.Stale { // by a message that was retold, which is in no label
+		l.unsaid = max(l.discarded, 0) + 1
+		return nil
+	}
+	for _, seq := range slices.Sorted(maps.Keys(l.labels)) {
+		if l.tainted(seq) {
+			continue
+		}
+		lost, err := a.lost(ctx, l, l.labels[seq])
+		if err != nil {
+			return err
+		}
+		if lost {
+			l.unsaid = seq
+			break // and whatever was said after it
+		}
+	}
 	return nil
+}
+
+// lost reports whether any of it may not be told here now.
+func (a *Activities) lost(ctx context.Context, l *loaded, of checkpoints.Label) (bool, error) {
+	refused, err := l.agent.Authorizer.Screen(ctx, l.request, of.Attachments, "context")
+	if err != nil || len(refused) > 0 {
+		return err == nil, err
+	}
+	for _, p := range of.Places {
+		switch err := l.agent.Authorizer.Known(ctx, l.request, p, "context"); {
+		case errors.Is(err, attachments.ErrNotAvailable):
+			return true, nil
+		case err != nil:
+			return false, err
+		}
+	}
+	return false, nil
 }
 
 // label is what an inference draws on before it looks at any picture: the
@@ -143,8 +194,8 @@ func (l *loaded) told(s checkpoints.Step, m agent.Message) agent.Message {
 	return m
 }
 
-// tainted: the model's own words after something that is withheld now, or
-// before an answer that was discarded.
+// tainted: the model's own words that drew on something which is withheld now,
+// that came after it, or before an answer that was discarded.
 func (l *loaded) tainted(seq int) bool {
-	return seq <= l.discarded || len(l.withheld) > 0 && seq > slices.Min(l.withheld)
+	return seq <= l.discarded || len(l.withheld) > 0 && seq > slices.Min(l.withheld) || l.unsaid > 0 && seq >= l.unsaid
 }

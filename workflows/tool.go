@@ -154,7 +154,10 @@ func (a *Activities) share(l *loaded, turn chat.TurnID, key string) func(context
 		if err != nil {
 			return err
 		}
-		why, err := a.disclose(ctx, now, with(now.label(), now.seen), "share")
+		why := whyStale(now.turn)
+		if why == "" {
+			why, err = a.disclose(ctx, now, with(now.label(), now.seen), "share")
+		}
 		if err != nil {
 			return err
 		}

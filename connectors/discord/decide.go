@@ -42,21 +42,31 @@ func (b *Bot) Decide(ctx context.Context, q attachments.Question) (attachments.D
 	if q.Source.Workspace == directWorkspace {
 		return b.decideDirect(ctx, q, refuse)
 	}
-	// Before the questions: a drop in between makes the decision's epoch old.
-	epoch := b.facts.epochOf(q.Source.Workspace)
 	rule, reason := structural(q)
 	if rule == "" {
 		return refuse("structure", reason)
 	}
-	reason, err := b.established(ctx, q, src, dst)
-	if err != nil {
-		return attachments.Decision{}, err
+	for range decideTries {
+		epoch := b.facts.epochOf(q.Source.Workspace)
+		reason, err := b.established(ctx, q, src, dst)
+		if err != nil {
+			return attachments.Decision{}, err
+		}
+		if reason != "" {
+			return refuse(rule, reason)
+		}
+		// Each fact is of one moment, and a yes needs all of them to be of the
+		// same: a change between two of them is asked about again.
+		if b.facts.epochOf(q.Source.Workspace) == epoch {
+			return attachments.Allow(rule, q.Source.Epoch+epoch, q.Destination.Epoch+epoch), nil
+		}
 	}
-	if reason != "" {
-		return refuse(rule, reason)
-	}
-	return attachments.Allow(rule, q.Source.Epoch+epoch, q.Destination.Epoch+epoch), nil
+	return attachments.Decision{}, errChanging
 }
+
+const decideTries = 3
+
+var errChanging = errors.New("discord: what is known of the server changed while it was asked for")
 
 // structural names the rule that the two places could fall under.
 func structural(q attachments.Question) (rule, reason string) {

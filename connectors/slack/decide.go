@@ -21,7 +21,19 @@ const liveAge = 10 * time.Minute
 // readers. S2: an answer shown to one reader, verified now, of the channel.
 // Direct messages are only for themselves; what is public elsewhere (S4) is
 // not looked at.
-func (b *Bot) Decide(ctx context.Context, q attachments.Question) (attachments.Decision, error) {
+func (b *Bot) Decide(ctx context.Context, q attachments.Question) (d attachments.Decision, err error) {
+	for range decideTries {
+		// A change while it is looked up is no doubt that lasts: it is asked again.
+		if d, err = b.decide(ctx, q); !errors.Is(err, errChanging) {
+			break
+		}
+	}
+	return d, err
+}
+
+const decideTries = 3
+
+func (b *Bot) decide(ctx context.Context, q attachments.Question) (attachments.Decision, error) {
 	self, err := b.me(ctx)
 	if err != nil {
 		return attachments.Decision{}, err
@@ -50,6 +62,7 @@ func (b *Bot) Decide(ctx context.Context, q attachments.Question) (attachments.D
 	if err != nil {
 		return attachments.Decision{}, fmt.Errorf("slack: the channel could not be looked up: %w", err)
 	}
+	epoch := b.facts.epoch(channel)
 	if !i.IsIM && !i.IsMember {
 		return attachments.Refuse("member", "the agent is not in the channel"), nil
 	}
@@ -84,11 +97,12 @@ func (b *Bot) Decide(ctx context.Context, q attachments.Question) (attachments.D
 	if src.Thread == "" && dst.Thread != "" {
 		rule = "S2"
 	}
-	// A change while this was looked up counts: it is asked again.
-	if j, err := b.facts.get(ctx, channel, factsAge); err != nil || j != i {
+	// A change while this was looked up counts, also one of who is a member,
+	// which the channel's own facts don't show.
+	if j, err := b.facts.get(ctx, channel, factsAge); err != nil || j != i || b.facts.epoch(channel) != epoch {
 		return attachments.Decision{}, errChanging
 	}
-	return attachments.Allow(rule, b.facts.epoch(channel), b.facts.epoch(channel)), nil
+	return attachments.Allow(rule, epoch, epoch), nil
 }
 
 // lives: the message was delivered in that very place, and is there now.
@@ -137,7 +151,7 @@ func (b *Bot) lives(ctx context.Context, p chat.Place, id chat.MessageID) (bool,
 	}
 	if ok {
 		r.live = now.at
-		b.seen.keep(r)
+		b.seen.reread(r, now.generation)
 	}
 	b.readers.note(id, now)
 	return true, nil

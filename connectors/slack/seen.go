@@ -91,6 +91,10 @@ func (s *seen) byID(id chat.MessageID) (record, bool) {
 func (s *seen) keep(r record) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.keepLocked(r)
+}
+
+func (s *seen) keepLocked(r record) {
 	k := messageKey(r.channel, r.ts)
 	if old := s.m[k]; old != nil {
 		r.deleted, r.gone = r.deleted || old.deleted, r.gone || old.gone
@@ -119,6 +123,16 @@ func (s *seen) index(r *record) {
 				s.files[f.NativeID] = append(s.files[f.NativeID], r)
 			}
 		}
+	}
+}
+
+// reread notes that a message was there when it was read, unless events may
+// have been lost since the reading began: what it showed is old then.
+func (s *seen) reread(r record, generation int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.generation == generation {
+		s.keepLocked(r)
 	}
 }
 

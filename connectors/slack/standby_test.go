@@ -201,7 +201,7 @@ func TestChangeDuringADecision(t *testing.T) {
 		s.fake.ChangeChannel("C1", func(c *fakeslack.Channel) { c.Members = nil })
 		s.facts.drop("C1")
 	}
-	if d, err := s.ask(e, e); d.Allowed() || err == nil {
+	if d, err := s.ask(e, e); d.Allowed() || err != nil || d.Rule != "member" {
 		t.Errorf("%+v, %v", d, err)
 	}
 }

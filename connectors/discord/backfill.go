@@ -4,12 +4,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 )
 
-const (
-	pageSize  = 100
-	pageLimit = 100 // of one channel at one time: 10,000 messages
-)
+const pageSize = 100
 
 // backfill reads what was said in a channel after its mark.
 func (b *Bot) backfill(ctx context.Context, channelID string) {
@@ -18,12 +16,14 @@ func (b *Bot) backfill(ctx context.Context, channelID string) {
 	}})
 }
 
+// missed reads to the end, however much it is: what comes next moves the mark
+// past whatever was left.
 func (b *Bot) missed(ctx context.Context, channelID string) error {
 	s, err := b.shapeOf(ctx, channelID)
 	if err != nil {
 		return err
 	}
-	for range pageLimit {
+	for last := ""; ; {
 		after, ok := b.marks.get(channelID)
 		if !ok {
 			// A channel that came while we were away: everything in it is
@@ -32,6 +32,11 @@ func (b *Bot) missed(ctx context.Context, channelID string) error {
 				return nil
 			}
 		}
+		if after == last {
+			b.log.Warn("a channel's history does not go on: the rest of what was missed there can't be read", "channel", channelID)
+			return nil
+		}
+		last = after
 		page, err := b.history(ctx, channelID, after)
 		if err != nil || len(page) == 0 {
 			return err
@@ -45,8 +50,52 @@ func (b *Bot) missed(ctx context.Context, channelID string) error {
 			return nil
 		}
 	}
-	b.log.Warn("more messages were missed than are read at one time; the rest waits for the next connection", "channel", channelID, "read", pageSize*pageLimit)
-	return nil
+}
+
+// What is looked at of a guild's threads that it does not list any more: those
+// that were heard of last, and no longer before than an unused thread stays open.
+const (
+	archivedThreads = 20
+	threadLife      = 8 * 24 * time.Hour
+)
+
+// archived reads what was missed in threads that were archived meanwhile: only
+// open ones are listed when a session begins anew.
+func (b *Bot) archived(ctx context.Context, guildID string, listed map[string]bool) {
+	for _, id := range b.marks.newest(guildID, threadLife, listed, archivedThreads) {
+		b.enqueue(ctx, job{"an archived thread", id, func(ctx context.Context) error {
+			var c channel
+			if err := b.rest.do(ctx, "GET", "/channels/"+id, nil, &c); err != nil {
+				return err
+			}
+			b.channels.put(c, b.identity.id())
+			if mark, _ := b.marks.get(id); c.thread() && newer(c.LastMessageID, mark) {
+				return b.missed(ctx, id)
+			}
+			return nil
+		}})
+	}
+}
+
+// before reads what was said before the first word that is heard in a direct
+// conversation or a thread: one that nobody listed, or that the bot was called
+// into.
+func (b *Bot) before(ctx context.Context, m message) error {
+	if _, ok := b.marks.get(m.ChannelID); ok {
+		return nil
+	}
+	s, err := b.shapeOf(ctx, m.ChannelID)
+	if err != nil {
+		return err
+	}
+	if s.guild != "" && !s.thread() {
+		return nil
+	}
+	err = b.missed(ctx, m.ChannelID)
+	if hasStatus(err, 400, 403, 404) { // its history is closed to the bot; what is heard is not
+		return nil
+	}
+	return err
 }
 
 // history is one page of messages after an id, oldest first.
@@ -73,7 +122,8 @@ func (b *Bot) reread(ctx context.Context, channelID, id string) error {
 	if err := b.rest.do(ctx, "GET", "/channels/"+channelID+"/messages/"+id, nil, &m); err != nil {
 		return err
 	}
-	if m.EditedTimestamp == nil {
+	// Edited since, it is new to us all the same if it lies behind the mark.
+	if mark, ok := b.marks.get(channelID); m.EditedTimestamp == nil || ok && newer(m.ID, mark) {
 		return b.posted(ctx, m)
 	}
 	return b.edited(ctx, m)

@@ -24,6 +24,7 @@ const (
 	// An interaction that is not acknowledged in 3 s is void; its token lasts
 	// 15 min.
 	ackTimeout     = 2500 * time.Millisecond
+	ownerTimeout   = time.Second // of which to ask who owns the agent
 	commandTimeout = 14 * time.Minute
 
 	maxAnswers = 10 // messages of one command's answer
@@ -156,28 +157,44 @@ func (b *Bot) interact(ctx context.Context, i interaction) {
 	}
 	ack, cancel := context.WithTimeout(ctx, ackTimeout)
 	defer cancel()
-	owner, err := b.identity.owner(ack, by.ID)
-	if err != nil || !owner || by.Bot {
-		b.log.Warn("a command was refused: its asker does not own the agent", "command", name, "user", by.ID, "error", err)
+	asking, stop := context.WithTimeout(ack, ownerTimeout)
+	owner, err := b.identity.owner(asking, by.ID)
+	stop()
+	if err == nil && (!owner || by.Bot) {
+		b.log.Warn("a command was refused: its asker does not own the agent", "command", name, "user", by.ID)
 		if err := b.callback(ack, i, map[string]any{"type": answerNow, "data": map[string]any{
-			"content": "Only the agent's owner can use its commands.", "flags": ephemeral, "allowed_mentions": nobody,
+			"content": ownersOnly, "flags": quietly, "allowed_mentions": nobody,
 		}}); err != nil {
 			b.log.Warn("a refused command was not answered", "error", err)
 		}
 		return
 	}
-	if err := b.callback(ack, i, map[string]any{"type": answerLater, "data": map[string]any{"flags": ephemeral}}); err != nil {
+	if err := b.callback(ack, i, map[string]any{"type": answerLater, "data": map[string]any{"flags": quietly}}); err != nil {
 		b.log.Warn("a command was not acknowledged in time; it is not run", "command", name, "error", err)
 		return
 	}
 	ctx, cancelRun := context.WithTimeout(ctx, commandTimeout)
 	defer cancelRun()
+	if err != nil { // Discord takes its time to say who owns the agent
+		owner, err = b.identity.owner(ctx, by.ID)
+	}
+	var text string
+	switch {
+	case err != nil:
+		b.log.Warn("a command was refused: who owns the agent can't be established", "command", name, "user", by.ID, "error", err)
+		text = "Discord does not say now who owns the agent, so the command was not run. Please try again."
+	case !owner || by.Bot:
+		b.log.Warn("a command was refused: its asker does not own the agent", "command", name, "user", by.ID)
+		text = ownersOnly
+	default:
+		text = b.run(ctx, i, name, args, *by)
+	}
 	webhook := "/webhooks/" + i.ApplicationID + "/" + i.Token
-	for n, part := range answerParts(b.run(ctx, i, name, args, *by)) {
-		method, path, body := "POST", webhook, map[string]any{"content": part, "allowed_mentions": nobody, "flags": ephemeral}
+	for n, part := range answerParts(text) {
+		method, path, body := "POST", webhook, map[string]any{"content": part, "allowed_mentions": nobody, "flags": quietly}
 		if n == 0 {
 			method, path = "PATCH", webhook+"/messages/@original"
-			delete(body, "flags") // the acknowledgement had them
+			body["flags"] = suppressEmbed // that it is ephemeral, the acknowledgement said
 		}
 		if err := b.rest.do(ctx, method, path, body, nil); err != nil {
 			b.log.Warn("a command's answer was not delivered", "command", name, "error", err)
@@ -213,10 +230,23 @@ func nativeMessage(arg, channel string) string {
 
 var messageLink = regexp.MustCompile(`^https://(?:(?:ptb|canary)\.)?discord(?:app)?\.com/channels/(?:@me|\d+)/(\d+)/(\d+)/?$`)
 
+const (
+	ownersOnly = "Only the agent's owner can use its commands."
+	quietly    = ephemeral | suppressEmbed
+)
+
 var nobody = map[string]any{"parse": []string{}}
 
+// alreadyAcknowledged is Discord's word for an answer that is there: an earlier
+// try's, whose own answer was lost.
+const alreadyAcknowledged = 40060
+
 func (b *Bot) callback(ctx context.Context, i interaction, body any) error {
-	return b.rest.do(ctx, "POST", "/interactions/"+i.ID+"/"+i.Token+"/callback", body, nil)
+	err := b.rest.do(ctx, "POST", "/interactions/"+i.ID+"/"+i.Token+"/callback", body, nil)
+	if hasCode(err, alreadyAcknowledged) {
+		return nil
+	}
+	return err
 }
 
 // run is what an owner reads; what operators read is logged.

@@ -3,9 +3,12 @@ package discord
 import (
 	"context"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -68,7 +71,7 @@ func TestCommands(t *testing.T) {
 	ran := len(c.got)
 	guest := w.Interact(w.channel, w.alice, "status")
 	w.answered(guest)
-	if !guest.Ephemeral || strings.Contains(guest.Content, "\n") || !strings.Contains(guest.Content, "owner") || len(c.got) != ran {
+	if !guest.Ephemeral || !guest.Quiet || strings.Contains(guest.Content, "\n") || !strings.Contains(guest.Content, "owner") || len(c.got) != ran {
 		t.Errorf("a guest: %+v", guest)
 	}
 	if !strings.Contains(w.log.String(), "refused") || !strings.Contains(w.log.String(), w.alice) {
@@ -151,5 +154,80 @@ func TestCheck(t *testing.T) {
 	w.change = func(c *Config) { c.APIURL = "http://127.0.0.1:1/api" }
 	if got := failing(); !slices.Equal(got, []string{"discord API"}) {
 		t.Errorf("%v", got)
+	}
+}
+
+// A command is acknowledged within its 3 s though Discord is slow to say who
+// owns the agent, or says that everything has to wait; and an owner is not told
+// that they own nothing because it can't be established.
+func TestCommandIsAcknowledgedInTime(t *testing.T) {
+	w := newWorld(t)
+	c := &commander{say: "all is well"}
+	w.change = func(k *Config) { k.Commander = c }
+	w.run()
+	w.until("registered", func() bool { return len(w.Commands()) > 0 })
+	forget := func() {
+		w.bot.identity.asking <- struct{}{}
+		w.bot.identity.app = ""
+		<-w.bot.identity.asking
+	}
+	var broken atomic.Bool
+	w.Intercept = func(rw http.ResponseWriter, r *http.Request) bool {
+		if broken.Load() && strings.HasSuffix(r.URL.Path, "/applications/@me") {
+			rw.WriteHeader(http.StatusForbidden)
+			return true
+		}
+		return false
+	}
+	forget()
+	w.bot.identity.asking <- struct{}{} // somebody asks, and has no answer yet
+	owner, guest := w.Interact(w.channel, w.Owner, "status"), w.Interact(w.channel, w.alice, "status")
+	acked := func(i *fakediscord.Interaction) bool { return w.Acknowledged(i) }
+	w.until("both are acknowledged", func() bool { return acked(owner) && acked(guest) })
+	<-w.bot.identity.asking
+	w.answered(owner)
+	w.answered(guest)
+	if owner.Content != "all is well" || guest.Content != ownersOnly || !guest.Ephemeral || !owner.Quiet || !guest.Quiet || len(c.got) != 1 {
+		t.Errorf("%+v, %+v, ran %d times", owner, guest, len(c.got))
+	}
+	broken.Store(true)
+	forget()
+	doubt := w.Interact(w.channel, w.Owner, "status")
+	w.answered(doubt)
+	if doubt.Content == ownersOnly || !strings.Contains(doubt.Content, "try again") || len(c.got) != 1 {
+		t.Errorf("in doubt: %+v", doubt)
+	}
+	broken.Store(false)
+	if _, err := w.bot.identity.owner(t.Context(), w.Owner); err != nil {
+		t.Fatal(err)
+	}
+	w.bot.rest.hold("", 10*time.Second)
+	i := w.Interact(w.channel, w.Owner, "status")
+	w.answered(i)
+	if i.Content != "all is well" || i.Acked.Sub(i.At) > 2*time.Second {
+		t.Errorf("while everything waits: %+v", i)
+	}
+}
+
+// The answer to an acknowledgement is lost: it is tried again, and is there.
+func TestLostAnswerOfAnAcknowledgement(t *testing.T) {
+	w := newWorld(t)
+	c := &commander{say: "all is well"}
+	w.change = func(k *Config) { k.Commander = c }
+	var lost atomic.Bool
+	w.Intercept = func(rw http.ResponseWriter, r *http.Request) bool {
+		if lost.Load() || !strings.HasSuffix(r.URL.Path, "/callback") {
+			return false
+		}
+		lost.Store(true)
+		w.Answer(httptest.NewRecorder(), r)
+		rw.WriteHeader(http.StatusBadGateway)
+		return true
+	}
+	w.run()
+	i := w.Interact(w.channel, w.Owner, "status")
+	w.answered(i)
+	if i.Content != "all is well" || !lost.Load() {
+		t.Errorf("%+v", i)
 	}
 }

@@ -167,7 +167,7 @@ func New(c Config) (*Bot, error) {
 	b.cdn = b.newCDN()
 	b.facts = newFacts(b.rest, c.Now)
 	b.marks = newMarks(c.Marks, c.Agent)
-	b.identity.b = b
+	b.identity.b, b.identity.asking = b, make(chan struct{}, 1)
 	return b, nil
 }
 

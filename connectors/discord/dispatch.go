@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -84,10 +85,8 @@ func (b *Bot) unread(ctx context.Context, raw json.RawMessage, cause error) erro
 func (b *Bot) sortMessage(ctx context.Context, kind string, m message) {
 	if kind == "MESSAGE_CREATE" {
 		b.enqueue(ctx, job{"message", m.ChannelID, func(ctx context.Context) error {
-			if _, ok := b.marks.get(m.ChannelID); !ok && m.GuildID == "" {
-				if err := b.missed(ctx, m.ChannelID); err != nil {
-					return err
-				}
+			if err := b.before(ctx, m); err != nil {
+				return err
 			}
 			return b.posted(ctx, m)
 		}})
@@ -169,7 +168,11 @@ func (b *Bot) sortFacts(kind string, raw json.RawMessage) error {
 			b.channels.forget(ids.ID)
 			return err
 		}
-		b.channels.put(c, self)
+		// A thread that comes out of its archive does not say whether the bot is
+		// in it: that is asked with its first word.
+		if _, known := b.channels.get(c.ID); known || !c.thread() || c.joined() || c.OwnerID == self {
+			b.channels.put(c, self)
+		}
 	case what == "DELETE":
 		b.channels.forget(ids.ID)
 	}
@@ -182,6 +185,7 @@ func (b *Bot) guildCame(ctx context.Context, raw json.RawMessage) error {
 	var g struct {
 		ID          string    `json:"id"`
 		Unavailable bool      `json:"unavailable"`
+		JoinedAt    time.Time `json:"joined_at"`
 		Channels    []channel `json:"channels"`
 		Threads     []channel `json:"threads"`
 	}
@@ -192,28 +196,75 @@ func (b *Bot) guildCame(ctx context.Context, raw json.RawMessage) error {
 	if g.Unavailable || !isSnowflake(g.ID) {
 		return nil
 	}
-	_, known := b.marks.get(guildKey(g.ID))
+	since, known := b.marks.get(guildKey(g.ID))
+	// Taken out and let in again: what was said between is not its business.
+	joined := snowflakeAt(g.JoinedAt)
+	again := known && newer(joined, since)
 	self := b.identity.id()
+	closed := closedTo(self, g.ID, g.Channels, raw)
+	listed := map[string]bool{}
 	for _, c := range append(g.Channels, g.Threads...) {
 		c.GuildID = g.ID
-		b.channels.put(c, self)
+		listed[c.ID] = true
+		_, err := b.placeOf(b.channels.put(c, self))
+		silent := err != nil // a category, a forum: it has no messages
 		last := c.LastMessageID
 		if !isSnowflake(last) {
 			last = "0"
 		}
 		mark, ok := b.marks.get(c.ID)
+		if again && newer(joined, mark) {
+			b.mark(ctx, Mark{Guild: g.ID, Channel: c.ID, Message: joined})
+			mark, ok = joined, true
+		}
 		switch {
 		case !known && !ok:
 			// What was said before the bot came is not its business.
 			b.mark(ctx, Mark{Guild: g.ID, Channel: c.ID, Message: last})
+		case silent || closed(c):
 		case newer(last, mark) || !ok:
 			b.backfill(ctx, c.ID)
 		}
+	}
+	if known && !again {
+		b.archived(ctx, g.ID, listed)
+	}
+	if again {
+		b.mark(ctx, Mark{Guild: g.ID, Channel: guildKey(g.ID), Message: joined})
 	}
 	if !known {
 		b.mark(ctx, Mark{Guild: g.ID, Channel: guildKey(g.ID), Message: snowflakeAt(b.c.Now())})
 	}
 	return nil
+}
+
+// closedTo finds, in a guild's own event, the channels whose messages the bot
+// may not read. All of a guild's channels are told with their last message, and
+// a request that is forbidden counts: ten thousand in ten minutes, and Discord
+// bans the address. Where it can't be told, the channel is asked.
+func closedTo(self, guildID string, list []channel, raw json.RawMessage) func(channel) bool {
+	var g struct {
+		guild
+		Members []member `json:"members"`
+	}
+	if json.Unmarshal(raw, &g) != nil || g.OwnerID == self {
+		return func(channel) bool { return false }
+	}
+	me := slices.IndexFunc(g.Members, func(m member) bool { return m.User != nil && m.User.ID == self })
+	parents := map[string]channel{}
+	for _, c := range list {
+		parents[c.ID] = c
+	}
+	return func(c channel) bool {
+		if c.thread() {
+			c = parents[c.ParentID]
+		}
+		if me < 0 || c.Overwrites == nil {
+			return false
+		}
+		const needed = permView | permReadHistory
+		return combined(guildID, g.Members[me].in(g.guild), c.Overwrites, self)&needed != needed
+	}
 }
 
 func (b *Bot) mark(ctx context.Context, m Mark) {

@@ -13,7 +13,9 @@
 //	   READY and start
 //
 // The gateway acknowledges nothing, so a mark per channel does: a message
-// that was not delivered lies behind it and is read again through REST. Edits
+// that was not delivered lies behind it and is read again through REST, to the
+// end, wherever the bot may read. Of the threads that were archived meanwhile,
+// which nobody lists, a server's last 20 are looked at. Edits
 // and deletions have no mark: when a session begins anew, the newest messages
 // that the store has are compared with their channels (50 channels, three
 // pages each; what lies further back is refused at its next fetch).

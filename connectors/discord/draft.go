@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 
 	"sightline/connectors/chat"
@@ -14,8 +13,12 @@ import (
 // the reply's own: a draft that was withdrawn must not stand for the reply.
 const draftPart = -1
 
-// unknownMessage is Discord's word for a message that is not there any more.
-const unknownMessage = 10008
+// Discord's words for a message that is not there any more, and for one that
+// can't be edited because its thread was archived; a new one opens it again.
+const (
+	unknownMessage = 10008
+	threadArchived = 50083
+)
 
 // draftsPerMinute is less than half of the 50 calls a second that Discord
 // takes from a bot. Every channel has a limit of its own beside it, which one
@@ -45,7 +48,7 @@ func (b *Bot) Draft(ctx context.Context, r chat.Reply) (chat.Posted, error) {
 	case err != nil:
 		return chat.Posted{}, fmt.Errorf("discord: show draft: %w", settled(err))
 	case gone:
-		return chat.Posted{}, fmt.Errorf("discord: show draft: somebody deleted it: %w", chat.ErrRefused)
+		return chat.Posted{}, fmt.Errorf("discord: show draft: somebody deleted it, or archived its thread: %w", chat.ErrRefused)
 	}
 	b.typing.note(channelID, b.c.Now())
 	return chat.Posted{NativeID: id}, nil
@@ -63,18 +66,27 @@ func (b *Bot) Withdraw(ctx context.Context, r chat.Reply) error {
 	}
 	defer leave()
 	id, err := b.drafted(ctx, channelID, r)
-	if err != nil || id == "" {
-		return err
+	if err == nil && id != "" {
+		err = b.remove(ctx, channelID, id)
 	}
-	err = b.rest.do(ctx, "DELETE", "/channels/"+channelID+"/messages/"+id, nil, nil)
-	if err != nil && !missing(err) {
-		return fmt.Errorf("discord: withdraw draft: %w", err)
+	if err != nil {
+		return fmt.Errorf("discord: withdraw draft: %w", settled(err))
 	}
 	return nil
 }
 
+// remove deletes a message of the bot's, if it is there.
+func (b *Bot) remove(ctx context.Context, channelID, id string) error {
+	err := b.rest.do(ctx, "DELETE", "/channels/"+channelID+"/messages/"+id, nil, nil)
+	if hasCode(err, unknownMessage) {
+		return nil
+	}
+	return err
+}
+
 // write puts text into the draft's message, and makes it where it is not
-// there. gone: it was there, and is deleted.
+// there. gone: it was there, and is deleted, or can't be edited any more, in
+// which case id is still its own.
 func (b *Bot) write(ctx context.Context, channelID string, r chat.Reply, text string) (id string, gone bool, err error) {
 	if id, err = b.drafted(ctx, channelID, r); err != nil {
 		return "", false, err
@@ -92,8 +104,11 @@ func (b *Bot) write(ctx context.Context, channelID string, r chat.Reply, text st
 	err = b.rest.do(ctx, "PATCH", "/channels/"+channelID+"/messages/"+id, map[string]any{
 		"content": text, "flags": suppressEmbed, "allowed_mentions": map[string]any{"parse": []string{}, "replied_user": false},
 	}, nil)
-	if missing(err) {
+	switch {
+	case hasCode(err, unknownMessage):
 		return "", true, nil
+	case hasCode(err, threadArchived):
+		return id, true, nil
 	}
 	return id, false, err
 }
@@ -124,7 +139,7 @@ func (b *Bot) drafted(ctx context.Context, channelID string, r chat.Reply) (id s
 	return id, err
 }
 
-func missing(err error) bool {
+func hasCode(err error, code int) bool {
 	var e *apiError
-	return errors.As(err, &e) && e.Status == http.StatusNotFound && e.Code == unknownMessage
+	return errors.As(err, &e) && e.Code == code
 }

@@ -153,3 +153,56 @@ func TestFileBatches(t *testing.T) {
 		}
 	}
 }
+
+// A thread that is archived while an answer is made takes no edit: the answer
+// is said anew, which opens the thread, and its beginning goes.
+func TestThreadArchivedUnderADraft(t *testing.T) {
+	w := newWorld(t)
+	thread := w.AddThread(w.channel, fakediscord.PublicThread, w.alice, w.Bot.ID)
+	w.run()
+	e := w.said(thread)
+	r := reply(e, "k", "so far")
+	p, err := w.bot.Draft(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Archive(thread, "done")
+	r.Draft = &chat.Draft{NativeID: p.NativeID, First: "so far"}
+	r.Text = "so far, so good"
+	if q, err := w.bot.Draft(t.Context(), r); !errors.Is(err, chat.ErrRefused) {
+		t.Errorf("%+v, %v", q, err)
+	}
+	for range 2 {
+		if q, err := w.bot.Post(t.Context(), r); err != nil || q == p {
+			t.Errorf("%+v, %v", q, err)
+		}
+	}
+	if said := w.Said(thread); len(said) != 1 || said[0].Content != r.Text {
+		t.Errorf("%+v", said)
+	}
+}
+
+// A draft in a place that is closed to the bot stays there: no later try can
+// take it back.
+func TestWithdrawingWhereNothingCanBeDone(t *testing.T) {
+	w := newWorld(t)
+	thread := w.AddThread(w.channel, fakediscord.PublicThread, w.alice, w.Bot.ID)
+	w.run()
+	for what, shut := range map[string]func(){
+		"archived": func() { w.Archive(thread, "done") },
+		"closed":   func() { w.SetOverwrites(w.channel, fakediscord.Deny(w.guild, fakediscord.ViewChannel)) },
+	} {
+		e := w.said(thread)
+		r := reply(e, what, "so far")
+		p, err := w.bot.Draft(t.Context(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		shut()
+		r.Draft = &chat.Draft{NativeID: p.NativeID, First: "so far"}
+		if err := w.bot.Withdraw(t.Context(), r); !errors.Is(err, chat.ErrRefused) {
+			t.Errorf("%s: %v", what, err)
+		}
+		w.SetOverwrites(w.channel)
+	}
+}

@@ -2,6 +2,7 @@ package discord
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -76,11 +77,37 @@ func (b *Bot) edited(ctx context.Context, m message) error {
 	}
 	// An edit concerns what was recorded, or would be now.
 	how := b.treat(s, m, self.ID)
-	if how == pass && !b.seen.has("any/"+m.ChannelID+"/"+m.ID) || m.Author == nil || m.Author.ID == self.ID ||
-		b.deleted.has(m.ChannelID+"/"+m.ID) {
+	if m.Author == nil || m.Author.ID == self.ID || b.deleted.has(m.ChannelID+"/"+m.ID) {
 		return nil
 	}
+	if how == pass {
+		if known, err := b.recorded(ctx, s, m); err != nil || !known {
+			return err
+		}
+	}
 	return b.deliver(ctx, chat.MessageEdited, s, m, how, self)
+}
+
+// recorded reports whether a message was, by this process or one before it.
+func (b *Bot) recorded(ctx context.Context, s shape, m message) (bool, error) {
+	if b.seen.has("any/" + m.ChannelID + "/" + m.ID) {
+		return true, nil
+	}
+	if b.c.Messages == nil {
+		return false, nil
+	}
+	p, err := b.placeOf(s)
+	if err != nil {
+		return false, err
+	}
+	_, err = b.c.Messages.Message(ctx, p.ID, chat.MessageOf(p.ID, m.ID))
+	switch {
+	case errors.Is(err, chat.ErrNotFound):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("look up edited message: %w", err)
+	}
+	return true, nil
 }
 
 // removed delivers deletions, of unknown messages too: the creation may yet

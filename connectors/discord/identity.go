@@ -14,7 +14,7 @@ type identity struct {
 	mu sync.Mutex // never held while asking: the gateway's reader takes it
 	me user
 
-	asking sync.Mutex // one question at a time
+	asking chan struct{} // one question at a time
 	app    string
 	owners map[string]bool
 	asked  time.Time
@@ -65,8 +65,12 @@ const teamAccepted = 2
 
 // application answers the application's id and its owners.
 func (i *identity) application(ctx context.Context) (string, map[string]bool, error) {
-	i.asking.Lock()
-	defer i.asking.Unlock()
+	select {
+	case i.asking <- struct{}{}:
+		defer func() { <-i.asking }()
+	case <-ctx.Done():
+		return "", nil, ctx.Err()
+	}
 	if i.app != "" && i.b.c.Now().Sub(i.asked) < ownersLife {
 		return i.app, i.owners, nil
 	}

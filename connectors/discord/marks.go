@@ -3,6 +3,7 @@ package discord
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -63,6 +64,27 @@ func (k *marks) direct() (out []string) {
 		}
 	}
 	return out
+}
+
+// newest are a guild's channels but for these, the last ones first: those that
+// were heard of within some time of when the bot last heard anything there.
+func (k *marks) newest(guildID string, within time.Duration, but map[string]bool, most int) (out []string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	heard := "0"
+	for _, m := range k.m {
+		if m.Guild == guildID && newer(m.Message, heard) {
+			heard = m.Message
+		}
+	}
+	since := snowflakeAt(snowflakeTime(heard).Add(-within))
+	for c, m := range k.m {
+		if m.Guild == guildID && !but[c] && c != guildKey(guildID) && newer(m.Message, since) {
+			out = append(out, c)
+		}
+	}
+	slices.SortFunc(out, func(x, y string) int { return older(k.m[y].Message, k.m[x].Message) })
+	return out[:min(len(out), most)]
 }
 
 // keepEvery bounds how much of what was passed over is read again after a

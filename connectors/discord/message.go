@@ -3,6 +3,7 @@ package discord
 import (
 	"context"
 	"errors"
+	"net/http"
 	"path"
 	"strings"
 
@@ -13,8 +14,8 @@ import (
 func (b *Bot) actor(ctx context.Context, workspace string, u user, m *member) (chat.Actor, error) {
 	owner, err := b.identity.owner(ctx, u.ID)
 	if err != nil {
-		if errors.Is(err, errNetwork) {
-			return chat.Actor{}, err
+		if errors.Is(err, errNetwork) || hasStatus(err, http.StatusTooManyRequests) || ended(err) {
+			return chat.Actor{}, err // it passes, and an owner is no guest until then
 		}
 		b.log.Warn("who owns the agent can't be established; nobody does", "error", err)
 	}
@@ -77,10 +78,17 @@ func words(m message, self user, files bool) string {
 		text = strings.TrimPrefix(strings.TrimSpace(text), at)
 	}
 	text = strings.TrimSpace(text)
+	stuck := func(list []sticker) {
+		for _, s := range list {
+			text = strings.TrimSpace(text + "\n\n(a sticker, which can't be opened: " + oneLine(s.Name, 40) + ")")
+		}
+	}
+	stuck(m.Stickers)
 	for _, s := range m.MessageSnapshots {
 		if s.Message.Content != "" {
 			text = strings.TrimSpace(text + "\n\n(forwarded) " + s.Message.Content)
 		}
+		stuck(s.Message.Stickers)
 	}
 	if text == "" && !files && m.Content != "" {
 		return "@" + oneLine(self.Username, 40)

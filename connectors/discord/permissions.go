@@ -1,6 +1,9 @@
 package discord
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // combined computes what a member with these roles may do in a channel. roles
 // holds @everyone first. discordgo's own computation is wrong for threads,
@@ -59,19 +62,31 @@ func historyIsUniversal(g guild, list []overwrite) (bool, error) {
 		return false, fmt.Errorf("the guild's roles are incomplete")
 	}
 	members := []string{""}
+	var few []overwrite // those that can make a difference
+	seen := map[[2]permissions]bool{}
 	for _, o := range list {
+		kind := [2]permissions{o.Allow & matter, o.Deny & matter}
 		switch {
-		case o.Type == memberOverwrite:
-			members = append(members, o.ID)
+		case o.Type == memberOverwrite && !seen[kind]:
+			seen[kind] = true
+			members, few = append(members, o.ID), append(few, o)
+		case o.Type == memberOverwrite: // like another
 		case o.Type != 0:
 			return false, fmt.Errorf("an overwrite of an unknown type")
+		case o.ID == g.ID:
+			few = append(few, o)
+		}
+	}
+	others = distinct(others, list)
+	for _, o := range list {
+		if o.Type == 0 && slices.ContainsFunc(others, func(r role) bool { return r.ID == o.ID }) {
+			few = append(few, o)
 		}
 	}
 	holds := func(member string, roles ...role) bool {
-		p := combined(g.ID, roles, list, member)
+		p := combined(g.ID, roles, few, member)
 		return p&permView == 0 || p&permReadHistory != 0
 	}
-	others = distinct(others, list)
 	for _, m := range members {
 		if !holds(m, *everyone) {
 			return false, nil
@@ -90,24 +105,28 @@ func historyIsUniversal(g guild, list []overwrite) (bool, error) {
 	return true, nil
 }
 
-// distinct keeps one role of each kind: of those without an overwrite in the
-// channel, only what they grant here matters.
+// matter is what of a permission decides about seeing and reading. A channel
+// may have a thousand overwrites, and differs by few of them.
+const matter = permAdministrator | permView | permReadHistory
+
+// distinct keeps one role of each kind: of those that grant the same and whose
+// overwrites do.
 func distinct(roles []role, list []overwrite) []role {
-	own := map[string]bool{}
+	own := map[string]overwrite{}
 	for _, o := range list {
-		own[o.ID] = true
+		if o.Type == 0 {
+			own[o.ID] = o
+		}
 	}
-	const matter = permAdministrator | permView | permReadHistory
-	seen := map[permissions]bool{}
+	seen := map[[3]permissions]bool{}
 	var out []role
 	for _, r := range roles {
-		if !own[r.ID] {
-			if seen[r.Permissions&matter] {
-				continue
-			}
-			seen[r.Permissions&matter] = true
+		o := own[r.ID]
+		kind := [3]permissions{r.Permissions & matter, o.Allow & matter, o.Deny & matter}
+		if !seen[kind] {
+			seen[kind] = true
+			out = append(out, r)
 		}
-		out = append(out, r)
 	}
 	return out
 }

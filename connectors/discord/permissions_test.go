@@ -65,3 +65,33 @@ func TestUniversalHistoryHolds(t *testing.T) {
 		t.Errorf("the examples are one-sided: %d yes, %d no", yes, no)
 	}
 }
+
+// A channel may have a thousand overwrites, for a server's 250 roles and its
+// members. What is asked before every picture is answered about the kinds of
+// them, of which there are few.
+func TestManyOverwrites(t *testing.T) {
+	g := guild{ID: "1", Roles: []role{{ID: "1", Permissions: permView | permReadHistory}}}
+	var list []overwrite
+	for i := range 250 {
+		id := fmt.Sprint(1000 + i)
+		g.Roles = append(g.Roles, role{ID: id, Permissions: permissions(i)<<40 | permView})
+		list = append(list, overwrite{ID: id, Allow: permView | permissions(i)<<40})
+	}
+	for i := range 750 {
+		list = append(list, overwrite{ID: fmt.Sprint(5000 + i), Type: memberOverwrite, Allow: permView | permissions(i)<<40})
+	}
+	if n := len(distinct(g.Roles[1:], list)); n != 1 {
+		t.Errorf("%d kinds of roles", n)
+	}
+	if ok, err := historyIsUniversal(g, list); !ok || err != nil {
+		t.Errorf("%v, %v", ok, err)
+	}
+	list[999].Deny = permReadHistory
+	if ok, err := historyIsUniversal(g, list); ok || err != nil {
+		t.Errorf("the last member's: %v, %v", ok, err)
+	}
+	list[999].Deny, list[249].Deny = 0, permReadHistory
+	if ok, err := historyIsUniversal(g, list); ok || err != nil {
+		t.Errorf("the last role's: %v, %v", ok, err)
+	}
+}

@@ -17,6 +17,7 @@ import (
 
 const (
 	contentLimit  = 2000
+	pageLimit     = 100 // 10,000 messages are looked through for an earlier try
 	suppressEmbed = 1 << 2
 	// nonceWindow is less than Discord remembers a nonce ("a few minutes").
 	nonceWindow = time.Minute
@@ -131,9 +132,10 @@ func (b *Bot) turnAt(ctx context.Context, channelID string, r chat.Reply) (*post
 }
 
 // settled marks what no later try can change: the channel is gone, or closed
-// to the bot.
+// to the bot, or what is said is not taken (a locked thread, a moderation
+// rule, a file that is too large there).
 func settled(err error) error {
-	if hasStatus(err, http.StatusForbidden, http.StatusNotFound) {
+	if hasStatus(err, http.StatusBadRequest, http.StatusForbidden, http.StatusNotFound, http.StatusRequestEntityTooLarge) {
 		return errors.Join(chat.ErrRefused, err)
 	}
 	return err
@@ -168,17 +170,25 @@ func inPieces(text string, files []chat.ReplyFile) ([]piece, error) {
 }
 
 func (b *Bot) postPiece(ctx context.Context, channelID string, r chat.Reply, n int, p piece) (string, error) {
+	stale := ""
 	if n == 0 && r.Draft != nil {
 		id, gone, err := b.write(ctx, channelID, r, p.text)
 		if err != nil || !gone {
 			return id, err
 		}
+		stale = id
 	}
 	var body any = p.form
 	if p.form == nil {
 		body = b.message(r, n, p.text)
 	}
 	m, err := b.create(ctx, channelID, body)
+	if err == nil && stale != "" && stale != m.ID {
+		// The reply stands, whether its draft goes or not.
+		if err := b.remove(ctx, channelID, stale); err != nil {
+			b.log.Warn("a draft that could not be ended is left beside its reply", "channel", channelID, "error", err)
+		}
+	}
 	return m.ID, err
 }
 

@@ -55,7 +55,8 @@ func TestPostShape(t *testing.T) {
 func TestPostRefusedForGood(t *testing.T) {
 	w := newWorld(t).run()
 	e := w.said(w.channel)
-	for status, final := range map[int]bool{http.StatusForbidden: true, http.StatusNotFound: true, http.StatusInternalServerError: false} {
+	for status, final := range map[int]bool{http.StatusForbidden: true, http.StatusNotFound: true, http.StatusBadRequest: true,
+		http.StatusRequestEntityTooLarge: true, http.StatusInternalServerError: false} {
 		w.Intercept = func(rw http.ResponseWriter, r *http.Request) bool {
 			if r.Method != http.MethodPost || !strings.HasSuffix(r.URL.Path, "/messages") {
 				return false
@@ -278,6 +279,31 @@ func TestSplitKeepsFences(t *testing.T) {
 		if open || !slices.Equal(code, code2) || !slices.Equal(talk, talk2) {
 			t.Fatalf("%q became %q", text, parts)
 		}
+	}
+}
+
+// A fence may begin and end within a line; one that nothing ends is none.
+func TestSplitFencesWithinLines(t *testing.T) {
+	code, talk := strings.Repeat("code()\n", 400), strings.Repeat("talk of things\n", 300)
+	for _, end := range []string{"```\n", "last()```\n"} {
+		for _, p := range split("1. Run this: ```sh\n"+code+end+talk, contentLimit) {
+			inner := p
+			if strings.Count(p, fence)%2 != 0 {
+				t.Fatalf("%q is open", p)
+			}
+			if at := strings.LastIndex(p, fence); at >= 0 {
+				inner = p[at:]
+				if first := p[strings.Index(p, fence):]; !strings.HasPrefix(first, fence+"sh\n") {
+					t.Errorf("%q is not as it was", first[:20])
+				}
+			}
+			if strings.Contains(inner, "code()") || strings.Contains(p[:len(p)-len(inner)], "talk") {
+				t.Errorf("code and talk are mixed up: %q", p)
+			}
+		}
+	}
+	if all := strings.Join(split("type ``` to begin\n"+talk, contentLimit), "\n"); strings.Count(all, fence) != 1 {
+		t.Error("a fence was made up")
 	}
 }
 

@@ -115,7 +115,7 @@ func (r *rest) do(ctx context.Context, method, path string, body, out any) error
 			return err
 		}
 		var again time.Duration
-		if again, err = r.once(ctx, method, path, payload, out); err == nil || again < 0 {
+		if again, err = r.paced(ctx, method, path, payload, out); err == nil || again < 0 {
 			return err
 		}
 		if ctx.Err() != nil {
@@ -144,12 +144,18 @@ func (r *rest) waited(d time.Duration) {
 	}
 }
 
-// once answers how long to wait before another try: negative for never, zero
-// for as the caller likes.
-func (r *rest) once(ctx context.Context, method, path string, payload *form, out any) (time.Duration, error) {
+// paced makes a request whose place was taken, and lets go of it whatever
+// becomes of the request.
+func (r *rest) paced(ctx context.Context, method, path string, payload *form, out any) (time.Duration, error) {
 	if !ownToken(path) {
 		defer r.pace.answered()
 	}
+	return r.once(ctx, method, path, payload, out)
+}
+
+// once answers how long to wait before another try: negative for never, zero
+// for as the caller likes.
+func (r *rest) once(ctx context.Context, method, path string, payload *form, out any) (time.Duration, error) {
 	var data []byte
 	client := r.http
 	if payload != nil {
@@ -295,14 +301,16 @@ func (r *rest) turn(ctx context.Context, method, path string) error {
 	}
 }
 
-// ahead is how long the platform's limits have calls of this route wait.
+// ahead is how long the platform's limits have calls of this route wait. The
+// limit of everything is none of interactions', which have 3 s.
 func (r *rest) ahead(route string) (time.Duration, error) {
+	_, path, _ := strings.Cut(route, " ")
 	r.mu.Lock()
 	d := time.Until(r.until[route])
-	if all := time.Until(r.until[""]); all > d {
+	if all := time.Until(r.until[""]); all > d && !ownToken(path) {
 		d = all
 	}
-	dead := r.now().Before(r.dead)
+	dead := r.now().Before(r.dead) && !ownToken(path)
 	r.mu.Unlock()
 	if dead {
 		return 0, errToken

@@ -62,7 +62,9 @@ func split(text string, limit int) []string {
 			size = units(opened) + 1
 		}
 	}
+	rest := text // after the line
 	for line := range strings.Lines(text) {
+		rest = rest[len(line):]
 		bare := strings.TrimSpace(line)
 		isFence := strings.HasPrefix(bare, fence) && !strings.Contains(strings.TrimLeft(bare, "`"), "`")
 		// Room is kept for the fence that a flush may have to add.
@@ -88,10 +90,17 @@ func split(text string, limit int) []string {
 		}
 		part.WriteString(line)
 		size += units(line)
+		// Discord takes a fence anywhere in a line, if there is one to end it.
+		within := !isFence && strings.Count(bare, fence)%2 == 1 && (opened != "" || strings.Contains(rest, fence))
 		switch {
-		case !isFence:
+		case !isFence && !within:
 		case opened != "":
 			opened = ""
+		case within:
+			opened = fence
+			if info := bare[strings.LastIndex(bare, fence)+len(fence):]; !strings.ContainsAny(info, " `") {
+				opened += cut(info, 20)
+			}
 		default:
 			opened = fence + cut(strings.TrimLeft(bare, "`"), 20)
 		}

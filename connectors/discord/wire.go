@@ -31,6 +31,12 @@ type attachment struct {
 	URL         string `json:"url"`
 }
 
+// sticker is a small picture of Discord's own or of a server's: no file of the
+// message, and none that the agent can fetch.
+type sticker struct {
+	Name string `json:"name"`
+}
+
 type messageReference struct {
 	Type      int    `json:"type"`
 	MessageID string `json:"message_id"`
@@ -58,7 +64,7 @@ type message struct {
 	Attachments       []attachment      `json:"attachments"`
 	Embeds            []json.RawMessage `json:"embeds"`
 	Components        []json.RawMessage `json:"components"`
-	Stickers          []json.RawMessage `json:"sticker_items"`
+	Stickers          []sticker         `json:"sticker_items"`
 	Poll              json.RawMessage   `json:"poll"`
 	Type              int               `json:"type"`
 	MessageReference  *messageReference `json:"message_reference"`
@@ -67,6 +73,7 @@ type message struct {
 		Message struct {
 			Content     string       `json:"content"`
 			Attachments []attachment `json:"attachments"`
+			Stickers    []sticker    `json:"sticker_items"`
 		} `json:"message"`
 	} `json:"message_snapshots"`
 }

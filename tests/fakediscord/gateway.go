@@ -224,18 +224,23 @@ func (s *Server) resume(c *socket, id string, seq int64) {
 	s.emit(v, "RESUMED", map[string]any{})
 }
 
+// guildCreate lists all channels, those that the bot can't see as well, and the
+// open threads that it can; of the members it has the bot alone.
 func (s *Server) guildCreate(g *guild) map[string]any {
 	channels, threads := []*channel{}, []*channel{}
 	for _, c := range s.channels {
 		switch {
-		case c.GuildID != g.ID || !s.canView(c):
+		case c.GuildID != g.ID:
 		case c.thread():
-			threads = append(threads, s.shown(c))
+			if s.canView(c) && !c.archived() {
+				threads = append(threads, s.shown(c))
+			}
 		default:
 			channels = append(channels, c)
 		}
 	}
-	return map[string]any{"id": g.ID, "name": g.Name, "owner_id": g.Owner, "roles": g.Roles, "channels": channels, "threads": threads, "members": []any{}}
+	return map[string]any{"id": g.ID, "name": g.Name, "owner_id": g.Owner, "joined_at": g.Joined, "roles": g.Roles, "channels": channels, "threads": threads,
+		"members": []any{map[string]any{"user": s.Bot, "roles": append([]string{}, g.Members[s.Bot.ID]...), "joined_at": s.stamp(), "deaf": false, "mute": false, "flags": 0}}}
 }
 
 // emit sends to one session, or keeps the event for its resumption.

@@ -13,6 +13,7 @@ type Interaction struct {
 	At        time.Time
 	Acked     time.Time // zero: not yet
 	Ephemeral bool
+	Quiet     bool // no link in the final content is unfolded
 	Deferred  bool
 	Content   string
 	More      []string      // further messages, all ephemeral
@@ -77,6 +78,7 @@ func (s *Server) interactionRoute(w http.ResponseWriter, r *http.Request, p []st
 			fail(w, 404, 10062, "Unknown interaction")
 			return true
 		}
+		i.Quiet = body.Data.Flags&suppressEmbeds != 0
 		i.Acked, i.Ephemeral, i.Deferred = time.Now(), body.Data.Flags&64 != 0, body.Type == 5
 		if body.Type == 4 {
 			i.Content = body.Data.Content
@@ -100,7 +102,7 @@ func (s *Server) interactionRoute(w http.ResponseWriter, r *http.Request, p []st
 		return answer(w, map[string]any{"id": s.id()})
 	}
 	first := i.Content == ""
-	i.Content = body.Content
+	i.Content, i.Quiet = body.Content, body.Flags&suppressEmbeds != 0
 	if first {
 		close(i.Done)
 	}
@@ -112,6 +114,13 @@ func (s *Server) Answered(i *Interaction) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]string{i.Content}, i.More...)
+}
+
+// Acknowledged reports whether an interaction was.
+func (s *Server) Acknowledged(i *Interaction) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !i.Acked.IsZero()
 }
 
 // Commands are the names of the registered subcommands, by command.

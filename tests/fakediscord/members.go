@@ -17,6 +17,13 @@ func (s *Server) Join(guildID, user string) {
 	s.guilds[guildID].Members[user] = nil
 }
 
+// Rejoin lets the bot into a guild again, which it was taken out of.
+func (s *Server) Rejoin(guildID string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.guilds[guildID].Joined = s.stamp()
+}
+
 // Archive closes a thread and gives it another name.
 func (s *Server) Archive(threadID, name string) {
 	s.mu.Lock()
@@ -25,6 +32,18 @@ func (s *Server) Archive(threadID, name string) {
 	c.Name = name
 	c.ThreadMetadata.Archived, c.ThreadMetadata.ArchiveTimestamp = true, s.stamp()
 	s.dispatch("THREAD_UPDATE", s.shown(c), intentGuilds, c)
+}
+
+// Invite brings a user into a thread. Only the one who comes is told: that is
+// when a bot sees a private thread for the first time.
+func (s *Server) Invite(threadID, user string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.channels[threadID]
+	c.members[user] = true
+	if user == s.Bot.ID {
+		s.dispatch("THREAD_CREATE", s.shown(c), intentGuilds, c)
+	}
 }
 
 // Entitle gives a message's first file a title, which keeps what a file name

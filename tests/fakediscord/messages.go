@@ -23,6 +23,7 @@ type Draft struct {
 	Webhook bool
 	Type    int
 	Quiet   bool // no gateway event: it is found in history alone
+	Sticker string
 }
 
 var mention = regexp.MustCompile(`<@!?(\d+)>`)
@@ -48,12 +49,15 @@ func (s *Server) Post(channelID, user string, d Draft) Message {
 	if f := d.Forward; f != nil {
 		m.MessageReference = &reference{Type: 1, MessageID: f.ID, ChannelID: f.ChannelID}
 		snap := snapshotMessage{Content: f.Content, Timestamp: f.Timestamp, Embeds: []any{}, Mentions: []User{}, MentionRoles: []string{},
-			Components: []any{}, Attachments: []Attachment{}}
+			Components: []any{}, Attachments: []Attachment{}, Stickers: f.Stickers}
 		for _, a := range f.Attachments {
 			// A forward carries copies with ids of their own.
 			snap.Attachments = append(snap.Attachments, s.upload(c.ID, File{a.Filename, a.ContentType, s.files[a.path]}))
 		}
 		m.MessageSnapshots = []snapshot{{snap}}
+	}
+	if d.Sticker != "" {
+		m.Stickers = []sticker{{s.id(), d.Sticker, 1}}
 	}
 	if d.Webhook {
 		m.WebhookID, m.Author.Bot = s.id(), true
@@ -64,16 +68,27 @@ func (s *Server) Post(channelID, user string, d Draft) Message {
 
 func (s *Server) newMessage(c *channel, author User, text string) *Message {
 	m := &Message{ID: s.id(), ChannelID: c.ID, Author: author, Content: text, Timestamp: s.stamp(),
-		Mentions: []User{}, MentionRoles: []string{}, Attachments: []Attachment{}, Embeds: []any{}, Components: []any{}}
-	for _, f := range mention.FindAllStringSubmatch(text, -1) {
-		if u, ok := s.users[f[1]]; ok {
-			m.Mentions = append(m.Mentions, u)
-		}
-	}
+		Mentions: s.mentioned(text), MentionRoles: []string{}, Attachments: []Attachment{}, Embeds: []any{}, Components: []any{}}
 	return m
 }
 
+func (s *Server) mentioned(text string) []User {
+	out := []User{}
+	for _, f := range mention.FindAllStringSubmatch(text, -1) {
+		if u, ok := s.users[f[1]]; ok {
+			out = append(out, u)
+		}
+	}
+	return out
+}
+
 func (s *Server) add(c *channel, m *Message, tell bool) {
+	if c.archived() {
+		c.ThreadMetadata.Archived = false
+		opened := s.shown(c)
+		opened.Member = nil // an update has no member
+		s.dispatch("THREAD_UPDATE", opened, intentGuilds, c)
+	}
 	s.messages[c.ID] = append(s.messages[c.ID], m)
 	c.LastMessageID = &m.ID
 	if tell {
@@ -143,7 +158,7 @@ func (s *Server) Edit(m Message, text string, keep int, more ...File) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	of := s.find(m.ChannelID, m.ID)
-	of.Content = text
+	of.Content, of.Mentions = text, s.mentioned(text)
 	if keep >= 0 {
 		of.Attachments = slices.Clone(of.Attachments[:keep])
 	}

@@ -131,7 +131,7 @@ func (s *Server) AddGuildOn(shard, n int, users ...string) string {
 		s.last += 1 << 22 // a millisecond
 		id = s.id()
 	}
-	g := &guild{ID: id, Name: "guild", Owner: s.Owner, Members: map[string][]string{s.Bot.ID: nil, s.Owner: nil}}
+	g := &guild{ID: id, Name: "guild", Owner: s.Owner, Joined: s.stamp(), Members: map[string][]string{s.Bot.ID: nil, s.Owner: nil}}
 	g.Roles = []*Role{{ID: g.ID, Name: "@everyone", Permissions: strconv.FormatInt(everything, 10)}}
 	for _, u := range users {
 		g.Members[u] = nil

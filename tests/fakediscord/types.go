@@ -102,6 +102,8 @@ type channel struct {
 
 func (c *channel) thread() bool { return c.Type >= 10 && c.Type <= 12 }
 
+func (c *channel) archived() bool { return c.thread() && c.ThreadMetadata.Archived }
+
 type guild struct {
 	ID       string
 	Name     string
@@ -109,6 +111,7 @@ type guild struct {
 	Roles    []*Role
 	Members  map[string][]string // user to roles
 	Features []string
+	Joined   string // when the bot came
 }
 
 // Attachment is a file as the API shows it.
@@ -131,6 +134,12 @@ type reference struct {
 	GuildID   string `json:"guild_id,omitempty"`
 }
 
+type sticker struct {
+	ID         string `json:"id"`
+	Name       string `json:"name"`
+	FormatType int    `json:"format_type"`
+}
+
 type snapshot struct {
 	Message snapshotMessage `json:"message"`
 }
@@ -146,6 +155,7 @@ type snapshotMessage struct {
 	MentionRoles    []string     `json:"mention_roles"`
 	Components      []any        `json:"components"`
 	Flags           int          `json:"flags"`
+	Stickers        []sticker    `json:"sticker_items,omitempty"`
 }
 
 // Message is a message as the API shows it.
@@ -171,6 +181,7 @@ type Message struct {
 	MessageReference  *reference   `json:"message_reference,omitempty"`
 	ReferencedMessage *Message     `json:"referenced_message,omitempty"`
 	MessageSnapshots  []snapshot   `json:"message_snapshots,omitempty"`
+	Stickers          []sticker    `json:"sticker_items,omitempty"`
 	Nonce             string       `json:"nonce,omitempty"`
 
 	nonce    string

@@ -171,6 +171,9 @@ func (s *Server) patch(w http.ResponseWriter, r *http.Request, c *channel, id st
 	case m.Author.ID != s.Bot.ID:
 		fail(w, 403, 50005, "Cannot edit a message authored by another user")
 		return true
+	case c.archived():
+		fail(w, 400, 50083, "Thread is archived")
+		return true
 	case len([]rune(in.text())) > maxContent || in.Nonce != "" || in.Ref != nil || len(in.files) > 0:
 		fail(w, 400, 50035, "Invalid Form Body")
 		return true
@@ -202,6 +205,9 @@ func (s *Server) remove(w http.ResponseWriter, c *channel, id string) bool {
 		return true
 	case m.Author.ID != s.Bot.ID:
 		fail(w, 403, 50013, "Missing Permissions")
+		return true
+	case c.archived():
+		fail(w, 400, 50083, "Thread is archived")
 		return true
 	}
 	m.deleted = true

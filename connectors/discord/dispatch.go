@@ -221,7 +221,13 @@ func (b *Bot) guildCame(ctx context.Context, raw json.RawMessage) error {
 		case !known && !ok:
 			// What was said before the bot came is not its business.
 			b.mark(ctx, Mark{Guild: g.ID, Channel: c.ID, Message: last})
-		case silent || closed(c):
+		case silent:
+		case closed(c):
+			// Nor is what is said while it may not read there: once it may, days
+			// later, nobody waits for an answer.
+			if newer(last, mark) {
+				b.mark(ctx, Mark{Guild: g.ID, Channel: c.ID, Message: last})
+			}
 		case newer(last, mark) || !ok:
 			b.backfill(ctx, c.ID)
 		}

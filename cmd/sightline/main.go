@@ -46,12 +46,15 @@ func run(ctx context.Context, args []string, env func(string) string, stdin io.R
 	if len(args) > 0 {
 		command, args = args[0], args[1:]
 	}
+	switch command {
+	case "run", "doctor", "migrate", "version":
+		if len(args) > 0 {
+			return misuse(stderr, command+" takes no arguments")
+		}
+	}
 	var err error
 	switch command {
 	case "run":
-		if len(args) > 0 {
-			return misuse(stderr, "run takes no arguments")
-		}
 		err = service.Run(ctx, service.Options{Env: env, Stderr: stderr})
 	case "ask":
 		home, herr := service.Home(env)

@@ -76,6 +76,7 @@ func Turn(ctx workflow.Context, in TurnInput) (TurnResult, error) {
 	began := workflow.Now(ctx)
 	t.open(ctx)
 	r, err := t.run(ctx)
+	t.passOver(ctx)
 	t.close(ctx, began, r.State, err)
 	if t.compact && err == nil && ctx.Err() == nil {
 		cctx := workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
@@ -88,6 +89,14 @@ func Turn(ctx workflow.Context, in TurnInput) (TurnResult, error) {
 		}
 	}
 	return r, err
+}
+
+// passOver reads what came too late to be joined. The conversation queues what
+// the result does not name; unread, it would be a warning in the log.
+func (t *turn) passOver(ctx workflow.Context) {
+	var s SteerSignal
+	for steers := workflow.GetSignalChannel(ctx, SignalSteer); steers.ReceiveAsync(&s); {
+	}
 }
 
 func (t *turn) run(ctx workflow.Context) (TurnResult, error) {

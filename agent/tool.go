@@ -136,6 +136,15 @@ func (r *Registry) Needs(name string) Needs {
 	return Needs{}
 }
 
+// Spoken is how people hear of a call. A name is said only if a tool has it: any
+// other is the model's own words, which may tell of what not everybody may know.
+func (r *Registry) Spoken(name string) string {
+	if r.by[name] == nil {
+		return "a tool"
+	}
+	return name
+}
+
 // Names are the tools for which want holds.
 func (r *Registry) Names(want func(Needs) bool) []string {
 	var out []string

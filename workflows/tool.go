@@ -43,7 +43,7 @@ func (a *Activities) tool(ctx context.Context, in ToolInput) error {
 	}
 	call := m.Calls[in.Index]
 	if r := l.agent.Repliers[l.place.Platform]; r != nil {
-		r.Progress(ctx, chat.Progress{Turn: in.Turn, Place: l.place, Step: in.Seq, Text: "using " + agent.InertName(call.Name)})
+		r.Progress(ctx, chat.Progress{Turn: in.Turn, Place: l.place, Step: in.Seq, Text: "using " + l.agent.Inference.Tools.Spoken(call.Name)})
 	}
 	out, err := a.dispatch(ctx, l, in, call)
 	if err != nil {

@@ -127,7 +127,8 @@ type Bot struct {
 	filling  sync.Mutex     // one catching up at a time
 	waiting  atomic.Bool    // whether another is to follow
 	gaps     gaps
-	newSince string // a ts: what came after it in channels without a mark is new
+	outage   atomic.Int64 // when it was last found that Slack could not deliver
+	newSince string       // a ts: what came after it in channels without a mark is new
 
 	// How long things are waited for; tests shorten them.
 	twinWait  time.Duration

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -69,6 +70,9 @@ func (b *Bot) handler(ctx context.Context) http.HandlerFunc {
 			_, _ = io.WriteString(w, d.Challenge)
 			return
 		}
+		if n, err := strconv.Atoi(r.Header.Get("X-Slack-Retry-Num")); err == nil && n >= lateTry {
+			b.unreached(ctx)
+		}
 		told := make(chan error, 1)
 		b.take(ctx, body, func(err error) { told <- err })
 		select {
@@ -81,6 +85,25 @@ func (b *Bot) handler(ctx context.Context) http.HandlerFunc {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
 	}
+}
+
+// lateTry is the first of Slack's tries that comes a minute after the event.
+// The last comes after five: what happened in an outage before that is not sent
+// any more.
+const (
+	lateTry     = 2
+	unreachedIn = 10 * time.Minute // several such tries are of one outage
+)
+
+// unreached: Slack could not deliver here for a while.
+func (b *Bot) unreached(ctx context.Context) {
+	now := b.c.Now().UnixNano()
+	last := b.outage.Load()
+	if last != 0 && now-last < int64(unreachedIn) || !b.outage.CompareAndSwap(last, now) {
+		return
+	}
+	b.log.Warn("slack could not deliver for a while; what was missed is read")
+	b.heldBack(ctx)
 }
 
 // signed checks the signature and that the request is not an old one.

@@ -103,7 +103,7 @@ func (b *Bot) fillRest(ctx context.Context, rest bool) {
 }
 
 // heldBack: Slack throws away what happens in a minute in which there was too
-// much. It is read when that is over.
+// much, and what it could not deliver. It is read when that is over.
 func (b *Bot) heldBack(ctx context.Context) {
 	b.facts.drop("")
 	b.seen.missed()

@@ -2,6 +2,8 @@ package slack
 
 import (
 	"fmt"
+	"net"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -97,6 +99,39 @@ func TestHeldBackEvents(t *testing.T) {
 	if s.facts.epoch("D1") <= epoch {
 		t.Error("what was known still holds")
 	}
+}
+
+// An event that Slack tries again after a minute tells of an outage, of which
+// older events are not sent any more.
+func TestOutageOfTheEventsAPI(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, func(c *Config) { c.EventsListener, c.SigningSecret, c.AppToken = l, fakeslack.SigningSecret, "" })
+	s.heldFor = 300 * time.Millisecond
+	s.run()
+	to := "http://" + l.Addr().String() + "/"
+	s.fake.EventsTo(to)
+	s.post(fakeslack.Message{Channel: "D1", User: "U1", Text: "one"})
+	s.event()
+	missed := s.fake.Store(fakeslack.Message{Channel: "D1", User: "U1", Text: "two"})
+	again := func(num int) {
+		t.Helper()
+		body := s.fake.Payload(map[string]any{"type": "member_joined_channel", "channel": "C1", "user": "U1"}, fmt.Sprint("Ev", num))
+		if status, err := s.fake.Retry(to, body, num); err != nil || status != http.StatusOK {
+			t.Fatalf("%d, %v", status, err)
+		}
+	}
+	if again(1); s.outage.Load() != 0 { // at once: it brings what there is
+		t.Error("an event that was tried again at once is taken for an outage")
+	}
+	again(2)
+	again(3)
+	if e := s.event(); e.Message.NativeID != missed.TS {
+		t.Errorf("%+v", e)
+	}
+	s.quiet()
 }
 
 // While an earlier gap is still being read, new messages move the marks past a

@@ -278,6 +278,18 @@ func (s *Server) EventsTo(u string) {
 
 // Request is one signed request.
 func (s *Server) Request(to, contentType string, body []byte, secret string, at time.Time) (status int, answer string, err error) {
+	return request(to, contentType, body, secret, at, nil)
+}
+
+// Retry is a signed request that was not answered before.
+func (s *Server) Retry(to string, body []byte, num int) (status int, err error) {
+	status, _, err = request(to, "application/json", body, SigningSecret, time.Now(), map[string]string{
+		"X-Slack-Retry-Num": strconv.Itoa(num), "X-Slack-Retry-Reason": "connection_failed",
+	})
+	return status, err
+}
+
+func request(to, contentType string, body []byte, secret string, at time.Time, more map[string]string) (status int, answer string, err error) {
 	req, err := http.NewRequest(http.MethodPost, to, strings.NewReader(string(body)))
 	if err != nil {
 		return 0, "", err
@@ -285,6 +297,9 @@ func (s *Server) Request(to, contentType string, body []byte, secret string, at 
 	stamp := strconv.FormatInt(at.Unix(), 10)
 	mac := hmac.New(sha256.New, []byte(secret))
 	_, _ = fmt.Fprintf(mac, "v0:%s:%s", stamp, body)
+	for k, v := range more {
+		req.Header.Set(k, v)
+	}
 	req.Header.Set("Content-Type", contentType)
 	req.Header.Set("X-Slack-Request-Timestamp", stamp)
 	req.Header.Set("X-Slack-Signature", "v0="+hex.EncodeToString(mac.Sum(nil)))

@@ -12,6 +12,11 @@ import (
 
 const (
 	commandName = "sightline"
+	// forgetMenu is in a message's own menu, where nobody has to copy its link.
+	forgetMenu = "Forget this message"
+
+	slashCommand   = 1
+	messageCommand = 3
 
 	optionSubcommand = 1
 	optionString     = 3
@@ -46,9 +51,9 @@ type commandChoice struct {
 
 type applicationCommand struct {
 	Name        string          `json:"name"`
-	Description string          `json:"description"`
+	Description string          `json:"description,omitempty"` // a message command has none
 	Type        int             `json:"type"`
-	Options     []commandOption `json:"options"`
+	Options     []commandOption `json:"options,omitempty"`
 }
 
 func argument(name, description string, required bool, choices ...commandChoice) commandOption {
@@ -78,7 +83,10 @@ func (b *Bot) register(ctx context.Context) {
 	if b.c.Commander == nil {
 		return
 	}
-	body := []applicationCommand{{Name: commandName, Description: "Commands of the agent's owner", Type: 1, Options: subcommands}}
+	body := []applicationCommand{
+		{Name: commandName, Description: "Commands of the agent's owner", Type: slashCommand, Options: subcommands},
+		{Name: forgetMenu, Type: messageCommand},
+	}
 	wait := b.backoffMin
 	for {
 		app, _, err := b.identity.application(ctx)
@@ -106,6 +114,8 @@ type interaction struct {
 	Member        *member `json:"member"` // in servers
 	Data          struct {
 		Name    string `json:"name"`
+		Type    int    `json:"type"`
+		Target  string `json:"target_id"` // of a message command
 		Options []struct {
 			Name    string `json:"name"`
 			Type    int    `json:"type"`
@@ -126,6 +136,9 @@ func (i interaction) by() *user {
 
 // command reads what was asked; values are in the order that subcommands has.
 func (i interaction) command() (name string, args []string, ok bool) {
+	if i.Type == interactionCommand && i.Data.Type == messageCommand {
+		return "forget", []string{i.Data.Target}, i.Data.Name == forgetMenu && isSnowflake(i.Data.Target)
+	}
 	if i.Type != interactionCommand || i.Data.Name != commandName || len(i.Data.Options) != 1 {
 		return "", nil, false
 	}
@@ -146,7 +159,7 @@ func (i interaction) command() (name string, args []string, ok bool) {
 	return "", nil, false
 }
 
-// interact answers a slash command, to its asker alone. The role checked here
+// interact answers a command, to its asker alone. The role checked here
 // is the first of three doors.
 func (b *Bot) interact(ctx context.Context, i interaction) {
 	by := i.by()

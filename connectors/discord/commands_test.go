@@ -119,6 +119,32 @@ func TestCommands(t *testing.T) {
 	}
 }
 
+// A message is forgotten from its own menu too, by an owner.
+func TestForgetFromTheMenu(t *testing.T) {
+	w := newWorld(t)
+	c := &commander{say: "Forgotten."}
+	w.change = func(k *Config) { k.Commander = c }
+	w.run()
+	w.until("registered", func() bool { return slices.Equal(w.Menu(), []string{forgetMenu}) })
+	m := w.Post(w.channel, w.alice, draft{Text: "a secret"})
+	for who, want := range map[string]string{w.Owner: "Forgotten.", w.alice: ownersOnly} {
+		i := w.InteractOn(m.ID, w.channel, who, forgetMenu)
+		w.answered(i)
+		if i.Content != want || !i.Ephemeral {
+			t.Errorf("%s was answered %q, ephemeral %t", who, i.Content, i.Ephemeral)
+		}
+	}
+	if len(c.got) != 1 || c.got[0].Name != "forget" || !slices.Equal(c.got[0].Args, []string{m.ID}) || c.got[0].Place.Channel != w.channel {
+		t.Errorf("commands %+v", c.got)
+	}
+	w.InteractOn(m.ID, w.channel, w.Owner, "Something else")
+	w.InteractOn("../x", w.channel, w.Owner, forgetMenu)
+	w.nothing(w.channel)
+	if len(c.got) != 1 {
+		t.Errorf("commands %+v", c.got)
+	}
+}
+
 func TestCheck(t *testing.T) {
 	w := newWorld(t)
 	failing := func() (out []string) {

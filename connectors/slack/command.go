@@ -31,6 +31,44 @@ type slash struct {
 	ResponseURL string `json:"response_url"`
 }
 
+// forgetMenu is the callback of the manifest's shortcut: a command in a message's
+// own menu, where nobody has to copy its link.
+const forgetMenu = "forget_message"
+
+var isTS = regexp.MustCompile(`^\d+\.\d{6}$`)
+
+// menuCommand reads what somebody chose in a message's menu as the command that
+// it stands for.
+func menuCommand(raw []byte) (slash, bool) {
+	var c struct {
+		Type        string `json:"type"`
+		Callback    string `json:"callback_id"`
+		ResponseURL string `json:"response_url"`
+		TS          string `json:"message_ts"`
+		Channel     struct {
+			ID string `json:"id"`
+		} `json:"channel"`
+		Team struct {
+			ID string `json:"id"`
+		} `json:"team"`
+		User struct {
+			ID   string `json:"id"`
+			Name string `json:"name"`
+			Team string `json:"team_id"`
+		} `json:"user"`
+	}
+	if json.Unmarshal(raw, &c) != nil || c.Type != "message_action" || c.Callback != forgetMenu || !isTS.MatchString(c.TS) {
+		return slash{}, false // nothing else of this app can be clicked
+	}
+	if c.User.Team == "" {
+		c.User.Team = c.Team.ID
+	}
+	return slash{
+		Command: forgetMenu, Text: "forget " + c.TS, User: c.User.ID, Name: c.User.Name, Team: c.User.Team,
+		Channel: c.Channel.ID, ResponseURL: c.ResponseURL,
+	}, true
+}
+
 // command is the first of three doors: whoever is not an owner gets one line,
 // and the operators get to know.
 func (b *Bot) command(ctx context.Context, s slash) {

@@ -123,8 +123,15 @@ func (b *Bot) signed(h http.Header, body []byte) error {
 
 func (b *Bot) form(ctx context.Context, body []byte) {
 	v, err := url.ParseQuery(string(body))
-	if err != nil || v.Get("command") == "" {
-		return // a click: nothing this app posts can be clicked
+	if err != nil {
+		return
+	}
+	if c, ok := menuCommand([]byte(v.Get("payload"))); ok {
+		b.running.Go(func() { b.command(ctx, c) })
+		return
+	}
+	if v.Get("command") == "" {
+		return // a click: nothing else of this app can be clicked
 	}
 	c := slash{
 		Command: v.Get("command"), Text: v.Get("text"), User: v.Get("user_id"), Name: v.Get("user_name"),

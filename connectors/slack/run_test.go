@@ -200,13 +200,23 @@ func TestCommands(t *testing.T) {
 				}
 				s.eventually("an answer", func() bool { return len(s.fake.Responses()) == n+2 })
 			}
+			// The same from the message's own menu; nothing else there is a command.
+			s.must(s.fake.Choose(fakeslack.Team, "U1", "C1", "1700000000.123456", "another"))
+			s.must(s.fake.Choose(fakeslack.Team, "U1", "C1", "not a ts", forgetMenu))
+			s.must(s.fake.Choose(fakeslack.Team, "U1", "C1", "1700000000.123456", forgetMenu))
+			if cmd := <-c; cmd.Name != "forget" || strings.Join(cmd.Args, ",") != "1700000000.123456" || cmd.Actor.Role != chat.Owner || cmd.Place.Channel != "C1" {
+				t.Errorf("forget from the menu: %+v", cmd)
+			}
+			s.eventually("an answer", func() bool { return len(s.fake.Responses()) == 5 })
+			s.must(s.fake.Choose(fakeslack.Team, "U2", "C1", "1700000000.123456", forgetMenu))
+			s.eventually("a refusal", func() bool { return len(s.fake.Responses()) == 6 })
 			answers := len(s.fake.Responses())
 			// The owner's id in another team is somebody else.
 			for n, who := range [][2]string{{fakeslack.Team, "U2"}, {"T9", "U1"}} {
 				s.must(s.fake.Slash(who[0], who[1], "C1", "status"))
 				s.eventually("a refusal", func() bool { return len(s.fake.Responses()) == n+answers+1 })
 			}
-			if len(c) > 0 || strings.Count(s.log.String(), "no owner") != 2 {
+			if len(c) > 0 || strings.Count(s.log.String(), "no owner") != 3 {
 				t.Errorf("log: %s", s.log)
 			}
 		})

@@ -165,7 +165,12 @@ func (b *Bot) envelope(ctx, session context.Context, s *socketmode.Client, e soc
 			return
 		}
 		b.running.Go(func() { b.command(ctx, c) })
+	case socketmode.RequestTypeInteractive:
+		ack(nil)
+		if c, ok := menuCommand(req.Payload); ok {
+			b.running.Go(func() { b.command(ctx, c) })
+		}
 	default:
-		ack(nil) // nothing this app posts can be clicked
+		ack(nil)
 	}
 }

@@ -23,19 +23,28 @@ type Interaction struct {
 // Interact runs /sightline sub with string options, in pairs of name and
 // value, as a user.
 func (s *Server) Interact(channelID, user, sub string, options ...string) *Interaction {
+	opts := []any{}
+	for p := range slices.Chunk(options, 2) {
+		opts = append(opts, map[string]any{"name": p[0], "type": 3, "value": p[1]})
+	}
+	return s.interact(channelID, user, map[string]any{"id": "1", "name": "sightline", "type": 1,
+		"options": []any{map[string]any{"name": sub, "type": 1, "options": opts}}})
+}
+
+// InteractOn runs a command of a message's menu as a user.
+func (s *Server) InteractOn(messageID, channelID, user, name string) *Interaction {
+	return s.interact(channelID, user, map[string]any{"id": "2", "name": name, "type": 3, "target_id": messageID})
+}
+
+func (s *Server) interact(channelID, user string, data map[string]any) *Interaction {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.channels[channelID]
 	i := &Interaction{ID: s.id(), At: time.Now(), Done: make(chan struct{})}
 	i.Token = "interaction-token-" + i.ID
 	s.interactions[i.Token] = i
-	opts := []any{}
-	for p := range slices.Chunk(options, 2) {
-		opts = append(opts, map[string]any{"name": p[0], "type": 3, "value": p[1]})
-	}
 	e := map[string]any{"id": i.ID, "application_id": s.App, "type": 2, "token": i.Token, "version": 1, "channel_id": c.ID,
-		"channel": s.shown(c), "data": map[string]any{"id": "1", "name": "sightline", "type": 1,
-			"options": []any{map[string]any{"name": sub, "type": 1, "options": opts}}}}
+		"channel": s.shown(c), "data": data}
 	if c.GuildID != "" {
 		e["guild_id"] = c.GuildID
 		e["member"] = map[string]any{"user": s.users[user], "roles": s.guilds[c.GuildID].Members[user], "permissions": "0"}
@@ -121,6 +130,33 @@ func (s *Server) Acknowledged(i *Interaction) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return !i.Acked.IsZero()
+}
+
+// wellFormed holds registered commands against Discord's rules: those of a
+// message's menu have neither description nor options, the others must be
+// described.
+func wellFormed(list []map[string]any) bool {
+	for _, c := range list {
+		description, _ := c["description"].(string)
+		_, options := c["options"]
+		if menu := c["type"] == 3.0; menu && (description != "" || options) || !menu && description == "" {
+			return false
+		}
+	}
+	return true
+}
+
+// Menu are the names of the commands in a message's menu.
+func (s *Server) Menu() (out []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.commands {
+		if c["type"] == 3.0 {
+			name, _ := c["name"].(string)
+			out = append(out, name)
+		}
+	}
+	return out
 }
 
 // Commands are the names of the registered subcommands, by command.

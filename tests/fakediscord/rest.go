@@ -144,6 +144,11 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request, p []string) bool 
 			fail(w, 400, 50109, "The request body contains invalid JSON.")
 			return true
 		}
+		if !wellFormed(s.commands) {
+			s.commands = nil
+			fail(w, 400, 50035, "Invalid Form Body")
+			return true
+		}
 		return answer(w, s.commands)
 	case is("GET", "guilds", "*"):
 		g := s.guilds[p[1]]

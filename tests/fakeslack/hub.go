@@ -334,6 +334,26 @@ func (s *Server) Slash(team, user, channel, text string) error {
 	return err
 }
 
+// Choose runs a shortcut of a message's menu as a person. The answer comes to
+// Responses.
+func (s *Server) Choose(team, user, channel, ts, callback string) error {
+	s.mu.Lock()
+	back, to := s.origin()+"/response/"+s.id("r"), s.eventsURL
+	s.mu.Unlock()
+	in := object{"type": "message_action", "callback_id": callback, "trigger_id": "1.2.x", "action_ts": ts, "message_ts": ts, "response_url": back,
+		"team": object{"id": team, "domain": "fake"}, "user": object{"id": user, "name": user, "username": user, "team_id": team},
+		"channel": object{"id": channel, "name": "general"}, "message": object{"type": "message", "ts": ts, "text": ""}}
+	if to == "" {
+		s.hub.push("interactive", in)
+		return nil
+	}
+	status, body, err := s.Request(to, "application/x-www-form-urlencoded", []byte(url.Values{"payload": {string(mustJSON(in))}}.Encode()), SigningSecret, time.Now())
+	if err == nil && (status != http.StatusOK || body != "") {
+		err = fmt.Errorf("fakeslack: the shortcut was answered %d with %d bytes", status, len(body))
+	}
+	return err
+}
+
 // RetryEvery sets how long an acknowledgement is waited for.
 func (s *Server) RetryEvery(d time.Duration) {
 	s.hub.mu.Lock()

@@ -36,8 +36,8 @@ func TestAudienceOfTwoAgents(t *testing.T) {
     slack: {bot_token_env: TEST_SLACK_BOT, app_token_env: TEST_SLACK_APP, api_url: %[2]q}
   - id: second
     model: {base_url: %[3]q, name: fake-2}
-    discord: {token_env: TEST_DISCORD, api_url: %[1]q}
-    slack: {bot_token_env: TEST_SLACK_BOT, signing_secret_env: TEST_SLACK_SIGNING, events_addr: %[4]q, api_url: %[2]q}
+    discord: {token_env: TEST_DISCORD_2, api_url: %[1]q}
+    slack: {bot_token_env: TEST_SLACK_BOT_2, signing_secret_env: TEST_SLACK_SIGNING, events_addr: %[4]q, api_url: %[2]q}
 `, d.URL, s.URL(), second.BaseURL(), events)
 
 	s.SetScopes(fakeslack.Without("files:read")...)
@@ -71,7 +71,7 @@ func scopeSaid(t *testing.T, a *audienceStage) {
 	env := map[string]string{
 		"SIGHTLINE_HOME": t.TempDir(), "SIGHTLINE_CONFIG": filepath.Join(a.home, "sightline.yaml"), "DATABASE_URL": a.p.Ready.Database,
 		"OPENAI_BASE_URL": a.m.BaseURL(), "OPENAI_API_KEY": "test-key", "SIGHTLINE_MODEL": "fake-1", "SIGHTLINE_MODEL_VISION": "yes",
-		"TEST_DISCORD": a.d.Token, "TEST_SLACK_BOT": fakeslack.BotToken, "TEST_SLACK_APP": fakeslack.AppToken, "TEST_SLACK_SIGNING": fakeslack.SigningSecret,
+		"TEST_DISCORD": a.d.Token, "TEST_DISCORD_2": a.d.SecondToken(), "TEST_SLACK_BOT_2": fakeslack.SecondToken, "TEST_SLACK_BOT": fakeslack.BotToken, "TEST_SLACK_APP": fakeslack.AppToken, "TEST_SLACK_SIGNING": fakeslack.SigningSecret,
 	}
 	doctor := func() (int, string) {
 		var out bytes.Buffer

@@ -47,7 +47,7 @@ func openAudience(t *testing.T, d *discordSite, s *slackSite, agents string, env
 		t.Fatal(err)
 	}
 	env = append(model, env...)
-	env = append(env, "TEST_DISCORD="+d.Token, "TEST_SLACK_BOT="+fakeslack.BotToken, "TEST_SLACK_APP="+fakeslack.AppToken, "TEST_SLACK_SIGNING="+fakeslack.SigningSecret)
+	env = append(env, "TEST_DISCORD="+d.Token, "TEST_DISCORD_2="+d.SecondToken(), "TEST_SLACK_BOT_2="+fakeslack.SecondToken, "TEST_SLACK_BOT="+fakeslack.BotToken, "TEST_SLACK_APP="+fakeslack.AppToken, "TEST_SLACK_SIGNING="+fakeslack.SigningSecret)
 	a.p = start(t, a.home, env...)
 	var err error
 	if a.db, err = pgx.Connect(t.Context(), a.p.Ready.Database); err != nil {

@@ -139,7 +139,7 @@ func (s *Server) identify(c *socket, token string, intents int, part *[2]int) (c
 		shard = *part
 	}
 	switch {
-	case strings.TrimPrefix(token, "Bot ") != s.Token:
+	case !s.knows(strings.TrimPrefix(token, "Bot ")):
 		return 4004, "Authentication failed."
 	case intents >= 1<<26:
 		return 4013, "Invalid intent(s)."

@@ -291,3 +291,10 @@ func Deny(role string, p int64) Overwrite {
 func Member(user string, allow, deny int64) Overwrite {
 	return Overwrite{ID: user, Type: 1, Allow: fmt.Sprint(allow), Deny: fmt.Sprint(deny)}
 }
+
+// SecondToken is another agent's. The fake has one bot user, which is both
+// agents': what one may not have of the other, nothing but the product keeps
+// from it.
+func (s *Server) SecondToken() string { return s.Token + "-2" }
+
+func (s *Server) knows(token string) bool { return token == s.Token || token == s.SecondToken() }

@@ -18,6 +18,7 @@ const (
 	BotID         = "B0AGENT"
 	BotToken      = "xoxb-fake-bot"
 	AppToken      = "xapp-fake-app"
+	SecondToken   = "xoxb-fake-bot-2" // another agent's, of the same bot user
 	SigningSecret = "fake-signing-secret"
 )
 

@@ -99,12 +99,12 @@ func (s *Server) answer(name, token string, in map[string]string) object {
 		switch token {
 		case AppToken:
 			return object{"ok": true, "url": "ws" + strings.TrimPrefix(s.origin(), "http") + "/link?ticket=" + s.id("t")}
-		case BotToken:
+		case BotToken, SecondToken:
 			return refuse("not_allowed_token_type")
 		}
 		return refuse("invalid_auth")
 	}
-	if token != BotToken {
+	if token != BotToken && token != SecondToken {
 		return refuse("invalid_auth")
 	}
 	if no := s.lacks(needs[name]); no != nil {
@@ -317,7 +317,7 @@ func (s *Server) download(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	_, id, _ := strings.Cut(r.PathValue("id"), "-")
 	f := s.files[id]
-	ok := r.Header.Get("Authorization") == "Bearer "+BotToken && s.lacks("files:read") == nil
+	ok := isBot(r) && s.lacks("files:read") == nil
 	fail := s.failures["file"]
 	failing := fail != nil && fail.Times > 0
 	if failing {
@@ -358,4 +358,9 @@ func (s *Server) response(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.responses = append(s.responses, o)
 	s.mu.Unlock()
+}
+
+func isBot(r *http.Request) bool {
+	token := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+	return token == BotToken || token == SecondToken
 }

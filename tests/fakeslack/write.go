@@ -170,7 +170,7 @@ func (s *Server) upload(w http.ResponseWriter, r *http.Request) {
 	case failing:
 		w.WriteHeader(fail.Status)
 		return
-	case f == nil || err != nil || r.Header.Get("Authorization") != "" && r.Header.Get("Authorization") != "Bearer "+BotToken:
+	case f == nil || err != nil || r.Header.Get("Authorization") != "" && !isBot(r):
 		w.WriteHeader(http.StatusNotFound)
 		return
 	case int64(len(data)) != f.Size:

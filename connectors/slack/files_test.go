@@ -139,6 +139,7 @@ func TestObjectsInEvents(t *testing.T) {
 	}
 	for _, kind := range []string{ // those of the manifest
 		"member_joined_channel", "member_left_channel", "channel_archive", "channel_unarchive", "channel_deleted", "channel_shared", "channel_unshared",
+		"channel_left", "group_archive", "group_unarchive", "group_deleted", "group_left",
 	} {
 		e1 = s.facts.epoch("C1")
 		id := s.fake.EmitRaw(s.fake.Payload(map[string]any{"type": kind, "user": "U2", "channel": "C1"}, "Ev"+kind))

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -38,6 +39,7 @@ func TestSlackOwnClient(t *testing.T) {
 	if out, err := install.CombinedOutput(); err != nil {
 		skip(t, "Slack's packages can't be installed with npm: %v\n%s", err, out)
 	}
+	manifestIsSlacks(t, filepath.Join(dir, "node_modules/@slack/web-api/dist/types/request/manifest.d.ts"))
 	s, err := fakeslack.Start()
 	if err != nil {
 		t.Fatal(err)

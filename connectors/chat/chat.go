@@ -2,6 +2,7 @@ package chat
 
 import (
 	"errors"
+	"strings"
 	"time"
 )
 
@@ -144,6 +145,17 @@ type File struct {
 	Height       int
 	Origin       Origin
 	State        FileState
+}
+
+// Oversize reports whether a file is larger than what is fetched of its kind:
+// picture bytes, or document if that is more and the file is not declared a
+// picture. A picture limit of 0 is none.
+func (f File) Oversize(picture, document int64) bool {
+	limit := picture
+	if !strings.HasPrefix(f.DeclaredType, "image/") {
+		limit = max(limit, document)
+	}
+	return picture > 0 && f.Size > limit
 }
 
 // EventKind is what happened to a message.

@@ -40,11 +40,7 @@ func (b *Bot) files(m message) (out []chat.File) {
 	add := func(list []attachment, o chat.Origin) {
 		for _, a := range list {
 			f := chat.File{NativeID: a.ID, Name: fileName(a), DeclaredType: a.ContentType, Size: a.Size, Origin: o, State: chat.FileAvailable}
-			limit := b.c.MaxBytes
-			if !strings.HasPrefix(a.ContentType, "image/") {
-				limit = max(limit, b.c.MaxDocument)
-			}
-			if b.c.MaxBytes > 0 && a.Size > limit {
+			if f.Oversize(b.c.MaxBytes, b.c.MaxDocument) {
 				f.State = chat.FileOversize
 			}
 			out = append(out, f)

@@ -3,7 +3,6 @@ package slack
 import (
 	"context"
 	"net/url"
-	"strings"
 
 	"sightline/connectors/chat"
 )
@@ -76,10 +75,6 @@ func (b *Bot) file(f file) chat.File {
 	if c.Name == "" {
 		c.Name = f.Title
 	}
-	limit := b.c.MaxBytes
-	if !strings.HasPrefix(f.Mimetype, "image/") {
-		limit = max(limit, b.c.MaxDocument)
-	}
 	switch {
 	case f.Mode == "tombstone", f.FileAccess == "file_not_found":
 		c.State = chat.FileDeleted
@@ -90,7 +85,7 @@ func (b *Bot) file(f file) chat.File {
 	case f.Mode == "external", f.IsExternal:
 		c.State = chat.FileExternal
 	case f.FileAccess == "check_file_info", f.URLPrivate == "":
-	case b.c.MaxBytes > 0 && f.Size > limit:
+	case c.Oversize(b.c.MaxBytes, b.c.MaxDocument):
 		c.State = chat.FileOversize
 	default:
 		c.State = chat.FileAvailable

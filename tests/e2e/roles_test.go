@@ -287,9 +287,10 @@ func TestRolesOverProcesses(t *testing.T) {
 	if n := s.discord.Sessions()[0]; n != 1 {
 		t.Fatalf("two processes have %d sessions", n)
 	}
-	if !strings.Contains(conns[1].stderr.String(), "stands by") {
-		t.Errorf("the second says: %s", conns[1].stderr)
-	}
+	// Ready and this sentence come through two pipes: either may be first.
+	wait(t, "the second to say that it stands by", func() bool {
+		return strings.Contains(conns[1].stderr.String(), "stands by")
+	})
 	s.page = f.add("web").home
 	stop := s.talk(ctx)
 	defer func() { stop() }()

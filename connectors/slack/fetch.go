@@ -70,7 +70,7 @@ func (b *Bot) Fetch(ctx context.Context, g attachments.Grant, dst io.Writer) err
 	case f.FileAccess == "access_denied", f.FileAccess == "check_file_info", f.URLPrivate == "":
 		return fmt.Errorf("slack: the file's owner denies access to it: %w", attachments.Withheld(chat.FileDenied))
 	}
-	return b.download(ctx, f, dst)
+	return b.download(ctx, self, f, dst)
 }
 
 // readIn reads a message of a place. The first message of a thread is in the
@@ -131,7 +131,7 @@ func (h hosts) response(u *url.URL) bool {
 
 var downloads = plainClient(downloadTimeout)
 
-func (b *Bot) download(ctx context.Context, f file, dst io.Writer) error {
+func (b *Bot) download(ctx context.Context, self identity, f file, dst io.Writer) error {
 	u, err := url.Parse(f.URLPrivate)
 	if err != nil || !b.hosts.file(u) {
 		return fmt.Errorf("slack: the file is not on a host of Slack's and is never fetched: %w", attachments.ErrDenied)
@@ -168,8 +168,9 @@ func (b *Bot) download(ctx context.Context, f file, dst io.Writer) error {
 		return b.broken(ctx, err)
 	}
 	// Without files:read Slack answers 200 with its sign-in page. A file that
-	// is an HTML page has the size that Slack says it has.
-	if isHTML(head) && !f.saysHTML() && res.ContentLength != f.Size {
+	// is an HTML page has the size that Slack says it has; a canvas, which is
+	// written out as one when it is asked for, need not.
+	if isHTML(head) && res.ContentLength != f.Size && (!f.saysHTML() || !self.reads()) {
 		return b.noScope()
 	}
 	_, err = io.Copy(dst, &stopReader{ctx, in})
@@ -200,10 +201,13 @@ func isHTML(head []byte) bool {
 	return bytes.HasPrefix(head, []byte("<!doctype")) || bytes.HasPrefix(head, []byte("<html"))
 }
 
+// canvasType is what Slack calls its own documents.
+const canvasType = "application/vnd.slack-docs"
+
 func (f file) saysHTML() bool {
 	t, _, _ := mime.ParseMediaType(f.Mimetype)
 	ext := strings.ToLower(path.Ext(f.Name))
-	return t == "text/html" || t == "application/xhtml+xml" || f.Filetype == "html" || ext == ".html" || ext == ".htm"
+	return t == canvasType || t == "text/html" || t == "application/xhtml+xml" || f.Filetype == "html" || ext == ".html" || ext == ".htm"
 }
 
 // stopReader ends with its context, also between two reads that would not

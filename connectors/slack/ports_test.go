@@ -18,8 +18,12 @@ import (
 )
 
 func (s *setup) download(f file) (string, error) {
+	return s.downloadAs(identity{}, f)
+}
+
+func (s *setup) downloadAs(self identity, f file) (string, error) {
 	var b strings.Builder
-	err := s.Bot.download(s.t.Context(), f, &b)
+	err := s.Bot.download(s.t.Context(), self, f, &b)
 	return b.String(), err
 }
 
@@ -34,10 +38,21 @@ func TestSignInPageIsNoFile(t *testing.T) {
 			t.Errorf("%s: %q, %v", f.Name, got, err)
 		}
 	}
+	// A canvas is written out when it is asked for, in whatever size that has.
+	if got, err := s.download(file{URLPrivate: page.URLPrivate, Name: "Plan", Mimetype: canvasType, Size: 4000}); err != nil || !strings.Contains(got, "a page") {
+		t.Errorf("a canvas: %q, %v", got, err)
+	}
 	s.fake.SetScopes(fakeslack.Without("files:read")...)
-	got, err := s.download(file{URLPrivate: f.URLPrivate, Name: f.Name, Size: f.Size})
-	if !errors.Is(err, attachments.ErrDenied) || !strings.Contains(err.Error(), "files:read") || strings.Contains(err.Error(), "http") || got != "" {
-		t.Errorf("%q, %v", got, err)
+	self, err := s.whoAmI(t.Context())
+	s.must(err)
+	for _, f := range []file{
+		{URLPrivate: f.URLPrivate, Name: f.Name, Size: f.Size}, {URLPrivate: page.URLPrivate, Name: "Plan", Mimetype: canvasType, Size: 4000},
+		{URLPrivate: page.URLPrivate, Name: page.Name, Mimetype: page.Mimetype, Size: page.Size},
+	} {
+		got, err := s.downloadAs(self, f)
+		if !errors.Is(err, attachments.ErrDenied) || !strings.Contains(err.Error(), "files:read") || strings.Contains(err.Error(), "http") || got != "" {
+			t.Errorf("%s: %q, %v", f.Name, got, err)
+		}
 	}
 }
 

@@ -110,6 +110,11 @@ func missing(have string) (out []scope) {
 	return out
 }
 
+// reads says whether files may be read, as far as Slack says it.
+func (s identity) reads() bool {
+	return !slices.ContainsFunc(missing(s.scopes), func(s scope) bool { return s.name == "files:read" })
+}
+
 // Finding is one thing that was checked.
 type Finding struct {
 	Name string

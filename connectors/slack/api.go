@@ -60,6 +60,7 @@ type client struct {
 	token string
 	http  *http.Client
 	pause time.Duration // before the second try
+	holds holds
 
 	limited func(waited time.Duration) // nil: nobody is told
 }
@@ -111,8 +112,50 @@ func (c *client) retry(ctx context.Context, token, method string, in url.Values,
 	}
 }
 
-// once is one request.
+// maxPages bounds what is read of a list at once.
+const maxPages = 5
+
+// page is one of a list of any kind.
+type page struct {
+	Messages []message     `json:"messages"`
+	Channels []channelInfo `json:"channels"`
+	Members  []string      `json:"members"`
+	Next     struct {
+		Cursor string `json:"next_cursor"`
+	} `json:"response_metadata"`
+}
+
+// pages reads a list until there is enough of it. whole: nothing that was asked
+// for is beyond what was read.
+func (c *client) pages(ctx context.Context, method string, in url.Values, each func(page) (enough bool)) (whole bool, err error) {
+	for range maxPages {
+		var p page
+		if _, err := c.call(ctx, method, in, &p); err != nil {
+			return false, err
+		}
+		if each(p) || p.Next.Cursor == "" {
+			return true, nil
+		}
+		in.Set("cursor", p.Next.Cursor)
+	}
+	return false, nil
+}
+
+// once is one request, or none while Slack wants none.
 func (c *client) once(ctx context.Context, token, method string, in url.Values, out any) (http.Header, error) {
+	subject := subject(method, in)
+	if left := c.holds.left(subject); left > 0 {
+		return nil, &apiError{Method: method, Code: "ratelimited", Retry: left}
+	}
+	h, err := c.send(ctx, token, method, in, out)
+	var e *apiError
+	if errors.As(err, &e) && e.Retry > 0 {
+		c.holds.put(subject, e.Retry)
+	}
+	return h, err
+}
+
+func (c *client) send(ctx context.Context, token, method string, in url.Values, out any) (http.Header, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base.JoinPath(method).String(), strings.NewReader(in.Encode()))
 	if err != nil {
 		return nil, fmt.Errorf("slack: %s: the request could not be made", method)

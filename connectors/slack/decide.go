@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
@@ -169,25 +170,16 @@ func (b *Bot) isMember(ctx context.Context, channel string, a chat.Actor) (bool,
 		return false, nil
 	}
 	in := url.Values{"channel": {b.facts.present(channel)}, "limit": {strconv.Itoa(membersPage)}}
-	for range maxPages {
-		var r struct {
-			Members []string `json:"members"`
-			Next    struct {
-				Cursor string `json:"next_cursor"`
-			} `json:"response_metadata"`
-		}
-		if _, err := b.api.call(ctx, "conversations.members", in, &r); err != nil {
-			return false, fmt.Errorf("slack: the channel's members could not be listed: %w", err)
-		}
-		for _, u := range r.Members {
-			if u == a.User {
-				return true, nil
-			}
-		}
-		if r.Next.Cursor == "" {
-			return false, nil
-		}
-		in.Set("cursor", r.Next.Cursor)
+	found := false
+	whole, err := b.api.pages(ctx, "conversations.members", in, func(p page) bool {
+		found = slices.Contains(p.Members, a.User)
+		return found
+	})
+	switch {
+	case err != nil:
+		return false, fmt.Errorf("slack: the channel's members could not be listed: %w", err)
+	case whole:
+		return found, nil
 	}
 	return false, errTooMany
 }

@@ -14,7 +14,6 @@ import (
 
 const (
 	pageSize  = 200
-	maxPages  = 5
 	loopLimit = 5 // answers in a row to other bots, with no person in between
 )
 
@@ -130,16 +129,16 @@ func (b *Bot) replies(ctx context.Context, channel, thread, oldest string, meta 
 	in := url.Values{
 		"channel": {b.facts.present(channel)}, "ts": {thread}, "limit": {strconv.Itoa(pageSize)},
 	}
-	return b.pages(ctx, "conversations.replies", in, oldest, meta)
+	return b.messages(ctx, "conversations.replies", in, oldest, meta)
 }
 
 func (b *Bot) history(ctx context.Context, channel, oldest string, meta bool) ([]message, error) {
 	in := url.Values{"channel": {b.facts.present(channel)}, "limit": {strconv.Itoa(pageSize)}}
-	return b.pages(ctx, "conversations.history", in, oldest, meta)
+	return b.messages(ctx, "conversations.history", in, oldest, meta)
 }
 
-// pages reads at most maxPages and answers in the order of time.
-func (b *Bot) pages(ctx context.Context, method string, in url.Values, oldest string, meta bool) ([]message, error) {
+// messages reads what a method has of them, in the order of time.
+func (b *Bot) messages(ctx context.Context, method string, in url.Values, oldest string, meta bool) ([]message, error) {
 	if oldest != "" {
 		in.Set("oldest", oldest)
 		in.Set("inclusive", "true")
@@ -148,21 +147,11 @@ func (b *Bot) pages(ctx context.Context, method string, in url.Values, oldest st
 		in.Set("include_all_metadata", "true")
 	}
 	var all []message
-	for range maxPages {
-		var a struct {
-			Messages []message `json:"messages"`
-			Next     struct {
-				Cursor string `json:"next_cursor"`
-			} `json:"response_metadata"`
-		}
-		if _, err := b.api.call(ctx, method, in, &a); err != nil {
-			return nil, err
-		}
-		all = append(all, a.Messages...)
-		if a.Next.Cursor == "" {
-			break
-		}
-		in.Set("cursor", a.Next.Cursor)
+	if _, err := b.api.pages(ctx, method, in, func(p page) bool {
+		all = append(all, p.Messages...)
+		return false
+	}); err != nil {
+		return nil, err
 	}
 	slices.SortStableFunc(all, func(x, y message) int { return cmp.Compare(x.TS, y.TS) })
 	return slices.CompactFunc(all, func(x, y message) bool { return x.TS == y.TS }), nil

@@ -2,6 +2,7 @@ package checkpoints
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -26,6 +27,37 @@ func TestMarksMoveAndStayApart(t *testing.T) {
 	}
 	if got, err := db.Marks(t.Context(), "a", "slack"); err != nil || len(got) != 0 {
 		t.Errorf("of another platform: %+v, %v", got, err)
+	}
+}
+
+func TestGapsOpenAndClose(t *testing.T) {
+	db := open(t)
+	set := func(agent chat.AgentID, opened []Gap, closed ...string) {
+		t.Helper()
+		if err := db.SetGaps(t.Context(), agent, "slack", opened, closed); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set("a", []Gap{{"C1", "10.1"}, {"C2", "20.1"}, {"", "5.0"}})
+	set("b", []Gap{{"C1", "99.0"}})
+	set("a", []Gap{{"C2", "15.1"}, {"C3", "30.1"}}, "C1", "", "C9")
+	set("a", nil)
+	got, err := db.Gaps(t.Context(), "a", "slack")
+	if err != nil || !slices.Equal(got, []Gap{{"C2", "15.1"}, {"C3", "30.1"}}) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if got, err := db.Gaps(t.Context(), "b", "slack"); err != nil || !slices.Equal(got, []Gap{{"C1", "99.0"}}) {
+		t.Errorf("of another agent: %+v, %v", got, err)
+	}
+	if got, err := db.Gaps(t.Context(), "a", "discord"); err != nil || len(got) != 0 {
+		t.Errorf("of another platform: %+v, %v", got, err)
+	}
+	// All or nothing: what can't be stored leaves the others as they were.
+	if err := db.SetGaps(t.Context(), "a", "slack", []Gap{{strings.Repeat("x", 2000), "1.0"}}, []string{"C2"}); err == nil {
+		t.Error("a channel of 2,000 bytes is stored")
+	}
+	if got, _ := db.Gaps(t.Context(), "a", "slack"); len(got) != 2 {
+		t.Errorf("after a refusal: %+v", got)
 	}
 }
 

@@ -66,7 +66,7 @@ func (s *service) platforms(m *member, db *checkpoints.DB, sink telemetry.Sink, 
 	if p := m.c.Slack; p != nil {
 		sc := slack.Config{
 			Agent: m.c.ID, BotToken: p.bot, AppToken: p.app, SigningSecret: p.signing, APIURL: p.APIURL, AnswerBots: p.AnswerBots,
-			Owners: m.c.ownersOn("slack"), Sink: sink, Commander: c, Messages: db, Marks: slackMarks(db, m.c.ID),
+			Owners: m.c.ownersOn("slack"), Sink: sink, Commander: c, Messages: db, Marks: slackMarks(db, m.c.ID), Gaps: slackGaps{db},
 			Recent: slackRecent(db, m.c.ID), MaxBytes: s.c.Images.MaxBytes,
 			MaxDocument: document.DefaultLimits().MaxBytes,
 			Limited:     s.tele.Limited(slack.Platform), Log: s.log.With("agent", m.c.ID, "platform", "slack"),
@@ -192,6 +192,26 @@ func slackMarks(db *checkpoints.DB, agent chat.AgentID) func(context.Context) ([
 		}
 		return out, err
 	}
+}
+
+// slackGaps keeps what is still to be read beyond them.
+type slackGaps struct{ db *checkpoints.DB }
+
+func (g slackGaps) Gaps(ctx context.Context, agent chat.AgentID) ([]slack.Gap, error) {
+	rows, err := g.db.Gaps(ctx, agent, slack.Platform)
+	out := make([]slack.Gap, len(rows))
+	for n, r := range rows {
+		out[n] = slack.Gap{Channel: r.Channel, From: r.Since}
+	}
+	return out, err
+}
+
+func (g slackGaps) SetGaps(ctx context.Context, agent chat.AgentID, opened []slack.Gap, closed []string) error {
+	rows := make([]checkpoints.Gap, len(opened))
+	for n, o := range opened {
+		rows[n] = checkpoints.Gap{Channel: o.Channel, Since: o.From}
+	}
+	return g.db.SetGaps(ctx, agent, slack.Platform, rows, closed)
 }
 
 // compared is how many recorded messages are compared with a platform after a

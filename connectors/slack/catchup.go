@@ -37,6 +37,9 @@ func (b *Bot) resume(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("slack: learn how far events were taken: %w", err)
 	}
+	if err := b.gaps.load(ctx); err != nil {
+		return err
+	}
 	last := ""
 	for _, m := range list {
 		if m.Channel == "" || m.TS == "" {
@@ -55,6 +58,14 @@ func (b *Bot) resume(ctx context.Context) error {
 	}
 	if last != "" {
 		b.newSince = last
+	}
+	if since := b.gaps.left(); since != "" {
+		// Which channels there are was not known yet: one of which a first
+		// message came meanwhile has a mark, and a gap that was not noted.
+		b.newSince = min(b.newSince, since)
+		for channel, ts := range b.seen.marked() {
+			b.gaps.owe(channel, min(ts, since))
+		}
 	}
 	return nil
 }

@@ -48,6 +48,19 @@ type Mark struct {
 	Answered            bool
 }
 
+// Gap says from which ts on a channel may have messages that were not taken,
+// newer ones having been taken or not.
+type Gap struct{ Channel, From string }
+
+// GapStore keeps gaps across restarts. Losing one loses the messages in it. A
+// Gap whose Channel is empty is of the channels that have none of their own.
+type GapStore interface {
+	Gaps(ctx context.Context, agent chat.AgentID) ([]Gap, error)
+	// SetGaps notes those that opened, in place of what was noted of their
+	// channels, and drops those that closed, all or nothing.
+	SetGaps(ctx context.Context, agent chat.AgentID, opened []Gap, closed []string) error
+}
+
 // Recorded is a message as the store has it.
 type Recorded struct{ Channel, Thread, TS, Revision string }
 
@@ -81,6 +94,8 @@ type Config struct {
 	// Marks, if set, says where an earlier process stopped, so that what was
 	// said since is read from history.
 	Marks func(ctx context.Context) ([]Mark, error)
+	// Gaps keeps what is still to be read beyond those marks.
+	Gaps GapStore // nil: kept in memory
 	// Recent, if set, is what the store has of the last days, the newest
 	// first: what may have been edited or deleted while nobody listened.
 	Recent   func(ctx context.Context) ([]Recorded, error)
@@ -194,6 +209,7 @@ func New(c Config) (*Bot, error) {
 	b.hosts = newHosts(base)
 	b.facts = newFactsCache(b.c.Now, b.channelInfo)
 	b.facts.save = b.saveAlias
+	b.gaps.store, b.gaps.agent = c.Gaps, c.Agent
 	b.queue = newQueue()
 	b.seen = newSeen(50_000)
 	b.threads = newThreads(10_000)

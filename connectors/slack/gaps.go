@@ -1,34 +1,84 @@
 package slack
 
 import (
-	"cmp"
 	"context"
-	"errors"
+	"fmt"
 	"maps"
-	"net/url"
-	"slices"
-	"strconv"
 	"sync"
+
+	"sightline/connectors/chat"
 )
 
 // gaps are the channels of which messages may be missing, each with the ts
-// from which on. It is noted when a gap ends, before new events move the
+// from which on. A gap is noted when it ends, before new events move the
 // marks; what can't be read or delivered just now stays noted.
+//
+//	open ──▶ from ──take──▶ reading ──finish──▶ read to the end
+//	          ▲                │
+//	          └──────owe───────┘
+//
+// What is in from and in reading is kept in the store before anything is
+// delivered, so that a process that is killed leaves it to the next one.
 type gaps struct {
+	store GapStore // nil: kept in memory
+	agent chat.AgentID
+
 	mu       sync.Mutex
 	from     map[string]string
-	others   bool // also those of which nothing was ever taken
+	reading  map[string]string
+	others   string // from when on also those are meant of which nothing was ever taken; empty: they are not
 	retrying bool
+	changed  bool // since keep looked
+
+	keeping sync.Mutex
+	kept    map[string]string // what the store has
+}
+
+// ofOthers is what others is kept under: no channel is called so.
+const ofOthers = ""
+
+// load takes over what an earlier process left.
+func (g *gaps) load(ctx context.Context) error {
+	if g.store == nil {
+		return nil
+	}
+	g.keeping.Lock()
+	defer g.keeping.Unlock()
+	list, err := g.store.Gaps(ctx, g.agent)
+	if err != nil {
+		return fmt.Errorf("slack: learn which gaps were not read to the end: %w", err)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.kept = map[string]string{}
+	for _, gap := range list {
+		g.kept[gap.Channel] = gap.From
+		if gap.Channel == ofOthers {
+			g.oweOthersLocked(gap.From)
+		} else {
+			g.oweLocked(gap.Channel, gap.From)
+		}
+	}
+	g.changed = true
+	return nil
+}
+
+// left says from when on an earlier process had not even looked which
+// channels there are; empty: it had.
+func (g *gaps) left() string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.others
 }
 
 // open notes a gap in every channel.
-func (g *gaps) open(marks map[string]string) {
+func (g *gaps) open(marks map[string]string, others string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for channel, ts := range marks {
 		g.oweLocked(channel, ts)
 	}
-	g.others = true
+	g.oweOthersLocked(others)
 }
 
 func (g *gaps) owe(channel, ts string) {
@@ -43,25 +93,109 @@ func (g *gaps) oweLocked(channel, ts string) {
 	}
 	if old, ok := g.from[channel]; !ok || ts < old {
 		g.from[channel] = ts
+		g.changed = true
 	}
 }
 
-func (g *gaps) oweOthers() {
+func (g *gaps) oweOthers(ts string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.others = true
+	g.oweOthersLocked(ts)
 }
 
-// take hands all over to whoever reads them.
-func (g *gaps) take() (from map[string]string, others bool) {
+func (g *gaps) oweOthersLocked(ts string) {
+	if ts != "" && (g.others == "" || ts < g.others) {
+		g.others = ts
+		g.changed = true
+	}
+}
+
+// take hands all over to whoever reads them, until finish.
+func (g *gaps) take() (from map[string]string, others string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	from, others = g.from, g.others
-	g.from, g.others = nil, false
-	if from == nil {
-		from = map[string]string{}
-	}
+	g.reading = g.wantedLocked()
+	from = maps.Clone(g.reading)
+	others = g.others
+	delete(from, ofOthers)
+	g.from, g.others = nil, ""
 	return from, others
+}
+
+// found adds channels to what is read, in place of the others.
+func (g *gaps) found(from map[string]string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.reading = maps.Clone(from)
+	g.changed = true
+}
+
+// finish: what was taken is read, or owed again.
+func (g *gaps) finish() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.reading = nil
+	g.changed = true
+}
+
+// wantedLocked is all that is not read to the end.
+func (g *gaps) wantedLocked() map[string]string {
+	out := maps.Clone(g.reading)
+	if out == nil {
+		out = map[string]string{}
+	}
+	least := func(channel, ts string) {
+		if old, ok := out[channel]; !ok || ts < old {
+			out[channel] = ts
+		}
+	}
+	for channel, ts := range g.from {
+		least(channel, ts)
+	}
+	if g.others != "" {
+		least(ofOthers, g.others)
+	}
+	return out
+}
+
+// keep brings the store up to date. It costs nothing while nothing changes.
+func (g *gaps) keep(ctx context.Context) error {
+	if g.store == nil {
+		return nil
+	}
+	g.keeping.Lock()
+	defer g.keeping.Unlock()
+	g.mu.Lock()
+	if !g.changed {
+		g.mu.Unlock()
+		return nil
+	}
+	g.changed = false
+	want := g.wantedLocked()
+	g.mu.Unlock()
+	var opened []Gap
+	var closed []string
+	for channel, ts := range want {
+		if g.kept[channel] != ts {
+			opened = append(opened, Gap{Channel: channel, From: ts})
+		}
+	}
+	for channel := range g.kept {
+		if _, ok := want[channel]; !ok {
+			closed = append(closed, channel)
+		}
+	}
+	if len(opened) == 0 && len(closed) == 0 {
+		return nil
+	}
+	if err := g.store.SetGaps(ctx, g.agent, opened, closed); err != nil {
+		g.mu.Lock()
+		g.changed = true
+		g.mu.Unlock()
+		return fmt.Errorf("slack: keep which gaps are not read to the end: %w", err)
+	}
+	g.kept = want
+	return nil
 }
 
 // retry says whether something is left that nobody tries again yet. Whoever is
@@ -72,7 +206,7 @@ func (g *gaps) retry(mine bool) bool {
 	if !mine && g.retrying {
 		return false
 	}
-	g.retrying = len(g.from) > 0 || g.others
+	g.retrying = len(g.from) > 0 || g.others != ""
 	return g.retrying
 }
 
@@ -107,7 +241,7 @@ func (b *Bot) fillRest(ctx context.Context, rest bool) {
 func (b *Bot) heldBack(ctx context.Context) {
 	b.facts.drop("")
 	b.seen.missed()
-	b.gaps.open(b.seen.marked())
+	b.gaps.open(b.seen.marked(), b.newSince)
 	b.running.Go(func() {
 		if sleep(ctx, b.heldFor) == nil {
 			b.facts.drop("")
@@ -115,161 +249,4 @@ func (b *Bot) heldBack(ctx context.Context) {
 			b.catchUp(ctx)
 		}
 	})
-}
-
-// before is a little before a ts: what was taken already is known.
-func (b *Bot) before(ts string) string { return unstamp(stamp(ts).Add(-b.readDelay)) }
-
-// passed: it may be read the next time.
-func passed(err error) bool {
-	var e *apiError
-	return !errors.As(err, &e) || e.passing()
-}
-
-// backfill reads the gaps, and waits until what was found is delivered. rest:
-// there are more channels than are read at once.
-func (b *Bot) backfill(ctx context.Context) (rest bool) {
-	owed, others := b.gaps.take()
-	if others && !b.unmarked(ctx, owed) {
-		b.gaps.oweOthers()
-	}
-	channels := slices.SortedFunc(maps.Keys(owed), func(x, y string) int { return cmp.Compare(owed[y], owed[x]) })
-	if rest = len(channels) > maxChannels; rest {
-		b.log.Info("there are more channels than are read again at once; the rest is read later", "channels", len(channels), "read", maxChannels)
-		for _, channel := range channels[maxChannels:] {
-			b.gaps.owe(channel, owed[channel])
-			delete(owed, channel)
-		}
-		channels = channels[:maxChannels]
-	}
-	var delivered sync.WaitGroup
-	take := func(channel string, list []message, err error) {
-		switch {
-		case err == nil:
-		case ctx.Err() != nil:
-			b.gaps.owe(channel, owed[channel])
-		case codeOf(err) == "thread_not_found": // its first message was deleted
-		default:
-			b.log.Warn("messages may have been missed: a channel can't be read", "channel", channel, "error", err, "tried again", passed(err))
-			if passed(err) {
-				b.gaps.owe(channel, owed[channel])
-			}
-		}
-		for n := range list {
-			m := &list[n]
-			m.Channel = channel
-			switch m.Subtype {
-			case "", "file_share", "thread_broadcast", "me_message", "bot_message":
-				ts := m.TS
-				delivered.Add(1)
-				b.queue.push(ctx, &job{key: messageKey(channel, ts), channel: channel, m: m, kinds: kindMessage, whole: true, run: b.message}, func(err error) {
-					defer delivered.Done()
-					if err == nil {
-						return
-					}
-					b.gaps.owe(channel, ts)
-					if !errors.Is(err, context.Canceled) {
-						b.log.Warn("a missed message could not be delivered; it is tried again", "channel", channel, "error", err)
-					}
-				})
-			}
-		}
-	}
-	type thread struct{ channel, ts string }
-	threads := map[thread]string{}
-	for _, channel := range channels {
-		from := b.before(owed[channel])
-		list, alive, err := b.since(ctx, channel, from)
-		take(channel, list, err)
-		for _, ts := range alive {
-			threads[thread{channel, ts}] = from
-		}
-	}
-	for _, t := range b.threads.mine(maxThreads) {
-		if from, ok := owed[t.channel]; ok {
-			if t.last != "" {
-				from = min(from, t.last)
-			}
-			threads[thread{t.channel, t.thread}] = b.before(from)
-		}
-	}
-	order := slices.SortedFunc(maps.Keys(threads), func(x, y thread) int { return cmp.Compare(y.ts, x.ts) })
-	if len(order) > maxThreads {
-		b.log.Warn("messages may have been missed: there are more threads than are read again", "threads", len(order), "read", maxThreads)
-		order = order[:maxThreads]
-	}
-	for _, t := range order {
-		list, err := b.replies(ctx, t.channel, t.ts, threads[t], false)
-		take(t.channel, list, err)
-	}
-	delivered.Wait()
-	return rest
-}
-
-// since reads a channel back to a ts. Replies are not in its history, but the
-// first messages of their threads say when the newest one came: alive are
-// those threads that had one since, as far back as one page of messages goes.
-func (b *Bot) since(ctx context.Context, channel, from string) (list []message, alive []string, err error) {
-	in := url.Values{"channel": {b.facts.present(channel)}, "limit": {strconv.Itoa(pageSize)}}
-	for n := 0; ; n++ {
-		if n == maxPages {
-			b.log.Warn("messages may have been missed: more was said than is read again", "channel", channel)
-			break
-		}
-		var a struct {
-			Messages []message `json:"messages"`
-			Next     struct {
-				Cursor string `json:"next_cursor"`
-			} `json:"response_metadata"`
-		}
-		if _, err := b.api.call(ctx, "conversations.history", in, &a); err != nil {
-			return nil, nil, err
-		}
-		over := false
-		for _, m := range a.Messages {
-			if m.LatestReply >= from {
-				alive = append(alive, m.TS)
-			}
-			if over = over || m.TS < from; m.TS >= from {
-				list = append(list, m)
-			}
-		}
-		if over || a.Next.Cursor == "" {
-			break
-		}
-		in.Set("cursor", a.Next.Cursor)
-	}
-	slices.SortStableFunc(list, func(x, y message) int { return cmp.Compare(x.TS, y.TS) })
-	return slices.CompactFunc(list, func(x, y message) bool { return x.TS == y.TS }), alive, nil
-}
-
-// unmarked adds the agent's conversations of which nothing was ever taken: it
-// may have been called to them while nobody listened.
-func (b *Bot) unmarked(ctx context.Context, owed map[string]string) (ok bool) {
-	in := url.Values{"types": {"public_channel,private_channel,mpim,im"}, "exclude_archived": {"true"}, "limit": {strconv.Itoa(pageSize)}}
-	for range maxPages {
-		var a struct {
-			Channels []channelInfo `json:"channels"`
-			Next     struct {
-				Cursor string `json:"next_cursor"`
-			} `json:"response_metadata"`
-		}
-		if _, err := b.api.call(ctx, "users.conversations", in, &a); err != nil {
-			if ctx.Err() == nil {
-				b.log.Warn("messages may have been missed: the agent's channels can't be listed", "error", err)
-			}
-			return !passed(err)
-		}
-		for _, c := range a.Channels {
-			id := b.facts.canonical(c.ID)
-			if _, known := owed[id]; !known && id != "" {
-				owed[id] = b.newSince
-			}
-		}
-		if a.Next.Cursor == "" {
-			break
-		}
-		in.Set("cursor", a.Next.Cursor)
-	}
-	return true
 }

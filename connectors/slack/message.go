@@ -260,7 +260,12 @@ func (b *Bot) deliver(ctx context.Context, self identity, p chat.Place, i channe
 		now.asked = append(slices.Clone(old.asked), p.ID)
 	}
 	b.seen.keep(now)
-	if err := b.c.Sink.Deliver(ctx, e); err != nil {
+	// What this one would seem to say was heard before it has to be noted first.
+	err := b.gaps.keep(ctx)
+	if err == nil {
+		err = b.c.Sink.Deliver(ctx, e)
+	}
+	if err != nil {
 		old.channel, old.ts = m.Channel, m.TS
 		b.seen.restore(old, known)
 		return fmt.Errorf("slack: deliver event: %w", err)

@@ -123,7 +123,7 @@ func (b *Bot) connected(ctx context.Context, again bool) {
 		b.seen.missed()
 	}
 	if again || first && b.c.Marks != nil {
-		b.gaps.open(b.seen.marked())
+		b.gaps.open(b.seen.marked(), b.newSince)
 		b.running.Go(func() { b.catchUp(ctx) })
 	}
 }

@@ -1,0 +1,35 @@
+package checkpoints
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"sightline/connectors/chat"
+)
+
+// Gap is a channel of which messages may be missing that were said since, in
+// the platform's own words. An empty Channel stands for those without a gap of
+// their own.
+type Gap struct{ Channel, Since string }
+
+// Gaps are those of one agent on one platform.
+func (db *DB) Gaps(ctx context.Context, agent chat.AgentID, p chat.Platform) ([]Gap, error) {
+	out, err := many(ctx, db.pool, pgx.RowToStructByPos[Gap],
+		`SELECT channel, since FROM gap WHERE agent = $1 AND platform = $2 ORDER BY channel`, agent, p)
+	return out, translate(ctx, "gaps", err)
+}
+
+// SetGaps notes gaps, in place of what was noted of their channels, and drops
+// those of the closed channels; all or nothing.
+func (db *DB) SetGaps(ctx context.Context, agent chat.AgentID, p chat.Platform, opened []Gap, closed []string) error {
+	channels, since := make([]string, len(opened)), make([]string, len(opened))
+	for n, g := range opened {
+		channels[n], since[n] = g.Channel, g.Since
+	}
+	b := &pgx.Batch{} // one transaction
+	b.Queue(`DELETE FROM gap WHERE agent = $1 AND platform = $2 AND channel = ANY($3::text[])`, agent, p, closed)
+	b.Queue(`INSERT INTO gap (agent, platform, channel, since) SELECT $1, $2, * FROM unnest($3::text[], $4::text[])
+		ON CONFLICT (agent, platform, channel) DO UPDATE SET since = excluded.since, at = now()`, agent, p, channels, since)
+	return translate(ctx, "set gaps", db.pool.SendBatch(ctx, b).Close())
+}

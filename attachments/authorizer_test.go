@@ -321,8 +321,14 @@ func TestTheTriggerIsNotItsPlace(t *testing.T) {
 		}
 		return Refuse("S1", "not everybody reads the history"), nil
 	}
-	page, err := auth.List(context.Background(), req, 0, 10)
-	if err != nil || len(page.Items) != 1 || page.Items[0].ID != r.ID || len(page.Places) != 0 {
+	for n := range 3 { // others of its place
+		m := chat.Message{ID: chat.MessageOf(r.Place, fmt.Sprint("other", n)), Place: r.Place}
+		other := r
+		other.ID, other.Message, other.Ordinal = chat.NewAttachmentID(), m.ID, n+2
+		w.messages[m.ID], w.rows[other.ID] = m, other
+	}
+	page, err := auth.List(context.Background(), req, 0, 1)
+	if err != nil || len(page.Items) != 1 || page.Items[0].ID != r.ID || len(page.Places) != 0 || page.Total != 1 || page.Next != 0 {
 		t.Errorf("for the message alone: %+v, %v", page, err)
 	}
 	if err := auth.Known(context.Background(), req, r.Place, "context"); err != ErrNotAvailable {

@@ -75,7 +75,7 @@ func (w *world) SourcePlaces(_ context.Context, agent chat.AgentID, conv chat.Co
 	return out, nil
 }
 
-func (w *world) Attachments(_ context.Context, agent chat.AgentID, conv chat.ConversationID, sources []chat.PlaceID, after, limit int) ([]chat.Attachment, int, error) {
+func (w *world) Attachments(_ context.Context, agent chat.AgentID, conv chat.ConversationID, sources []chat.PlaceID, one chat.MessageID, after, limit int) ([]chat.Attachment, int, error) {
 	ok := map[chat.PlaceID]bool{}
 	for _, s := range sources {
 		ok[s] = true
@@ -84,7 +84,7 @@ func (w *world) Attachments(_ context.Context, agent chat.AgentID, conv chat.Con
 	total := 0
 	for n := 1; n <= len(w.rows); n++ {
 		for _, r := range w.rows {
-			if r.Ordinal == n && r.Agent == agent && r.Conversation == conv && ok[r.Place] {
+			if r.Ordinal == n && r.Agent == agent && r.Conversation == conv && (ok[r.Place] || r.Message == one) {
 				total++
 				if n > after && len(out) < limit {
 					out = append(out, r)

@@ -55,29 +55,31 @@ func (a *Authorizer) List(ctx context.Context, r Request, after, limit int) (Pag
 		return Page{}, fmt.Errorf("list attachments: %w", err)
 	}
 	known := map[chat.PlaceID]chat.Place{}
-	var sources, whole []chat.PlaceID
+	var whole []chat.PlaceID
+	var one chat.MessageID
 	for _, p := range places {
 		_, err := a.visible(ctx, r, p, "")
 		if err == nil {
 			whole = append(whole, p.ID)
 		} else if r.Trigger != "" {
-			_, err = a.visible(ctx, r, p, r.Trigger)
+			if _, err = a.visible(ctx, r, p, r.Trigger); err == nil {
+				one = r.Trigger // how much else its place holds is not to be known
+			}
 		}
 		if err == nil {
 			known[p.ID] = p
-			sources = append(sources, p.ID)
 		}
 	}
-	if len(sources) == 0 {
+	if len(known) == 0 {
 		return Page{}, nil
 	}
-	rows, total, err := a.c.Inventory.Attachments(ctx, r.Agent, r.Conversation, sources, after, limit)
+	rows, total, err := a.c.Inventory.Attachments(ctx, r.Agent, r.Conversation, whole, one, after, limit)
 	if err != nil {
 		return Page{}, fmt.Errorf("list attachments: %w", err)
 	}
 	page := Page{Total: total, Places: whole}
-	if len(rows) > 0 && len(rows) == limit {
-		page.Next = after + len(rows)
+	if next := after + len(rows); len(rows) > 0 && next < total {
+		page.Next = next
 	}
 	uses := make([]chat.Use, 0, len(rows))
 	for i, row := range rows {

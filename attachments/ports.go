@@ -70,10 +70,10 @@ type Inventory interface {
 	// SourcePlaces are those of these places that have attachments: the
 	// conversation's own, then those with the newest, a bounded number.
 	SourcePlaces(ctx context.Context, agent chat.AgentID, conv chat.ConversationID) ([]chat.Place, error)
-	// Attachments skips the first after of the given places' attachments, the
-	// conversation's own before those around it and each oldest first, and
-	// counts all of them.
-	Attachments(ctx context.Context, agent chat.AgentID, conv chat.ConversationID, sources []chat.PlaceID, after, limit int) (rows []chat.Attachment, total int, err error)
+	// Attachments skips the first after of the attachments of the given places,
+	// and of one message wherever it is (empty: of none), the conversation's own
+	// before those around it and each oldest first, and counts all of them.
+	Attachments(ctx context.Context, agent chat.AgentID, conv chat.ConversationID, sources []chat.PlaceID, one chat.MessageID, after, limit int) (rows []chat.Attachment, total int, err error)
 	// Learn keeps what a fetch showed. Digest is kept only when none is known.
 	Learn(ctx context.Context, agent chat.AgentID, id chat.AttachmentID, f chat.Facts) error
 	RecordUses(ctx context.Context, uses []chat.Use) error

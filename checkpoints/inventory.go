@@ -72,17 +72,18 @@ func (db *DB) SourcePlaces(ctx context.Context, agent chat.AgentID, conv chat.Co
 	return p, translate(ctx, "source places", err)
 }
 
-// Attachments pages over the given source places, the conversation's own
-// attachments first, and counts all of them.
-func (db *DB) Attachments(ctx context.Context, agent chat.AgentID, conv chat.ConversationID, sources []chat.PlaceID, after, limit int) ([]chat.Attachment, int, error) {
-	const where = ` WHERE a.agent = $1 AND a.place = ANY($3) AND (a.conversation = $2 OR a.place IN ` + around + `)`
+// Attachments pages over the given source places, and over one message
+// wherever it is, the conversation's own attachments first, and counts all of
+// them.
+func (db *DB) Attachments(ctx context.Context, agent chat.AgentID, conv chat.ConversationID, sources []chat.PlaceID, one chat.MessageID, after, limit int) ([]chat.Attachment, int, error) {
+	const where = ` WHERE a.agent = $1 AND (a.place = ANY($3) OR a.message = $4) AND (a.conversation = $2 OR a.place IN ` + around + `)`
 	from := texts(sources)
 	var rows []chat.Attachment
 	var total int
 	b := &pgx.Batch{}
-	b.Queue(`SELECT count(*) FROM attachment a`+where, agent, conv, from).QueryRow(func(r pgx.Row) error { return r.Scan(&total) })
-	b.Queue(`SELECT `+attachmentColumns+` FROM `+attachmentTables+where+` ORDER BY a.conversation <> $2, CASE WHEN a.conversation = $2 THEN a.ordinal END, am.at, a.id OFFSET $4 LIMIT $5`,
-		agent, conv, from, max(after, 0), max(limit, 0)).Query(func(r pgx.Rows) (err error) {
+	b.Queue(`SELECT count(*) FROM attachment a`+where, agent, conv, from, one).QueryRow(func(r pgx.Row) error { return r.Scan(&total) })
+	b.Queue(`SELECT `+attachmentColumns+` FROM `+attachmentTables+where+` ORDER BY a.conversation <> $2, CASE WHEN a.conversation = $2 THEN a.ordinal END, am.at, a.id OFFSET $5 LIMIT $6`,
+		agent, conv, from, one, max(after, 0), max(limit, 0)).Query(func(r pgx.Rows) (err error) {
 		rows, err = pgx.CollectRows(r, scanAttachment)
 		return err
 	})

@@ -55,7 +55,7 @@ func TestInventoryIsScoped(t *testing.T) {
 	if ps := must[[]chat.Place](t)(db.SourcePlaces(ctx, "other", conv)); len(ps) != 0 {
 		t.Errorf("source places for another agent %+v", ps)
 	}
-	if as, n, err := db.Attachments(ctx, "other", conv, []chat.PlaceID{room.ID}, 0, 9); err != nil || len(as) != 0 || n != 0 {
+	if as, n, err := db.Attachments(ctx, "other", conv, []chat.PlaceID{room.ID}, "", 0, 9); err != nil || len(as) != 0 || n != 0 {
 		t.Errorf("another agent: %v, %d, %v", as, n, err)
 	}
 	if as := must[[]chat.Attachment](t)(db.MessageAttachments(ctx, "other", conv, []chat.MessageID{mine.Message.ID})); len(as) != 0 {
@@ -107,7 +107,7 @@ func TestAroundAConversation(t *testing.T) {
 		}
 		var got []chat.AttachmentID
 		for after := 0; ; after += 4 {
-			page, total, err := db.Attachments(ctx, "main", conv, all, after, 4)
+			page, total, err := db.Attachments(ctx, "main", conv, all, "", after, 4)
 			if err != nil || total != 6 {
 				t.Fatal(total, err)
 			}
@@ -145,7 +145,7 @@ func TestAttachmentsPage(t *testing.T) {
 	conv, from := room.Conversation(), []chat.PlaceID{room.ID}
 	var got []int
 	for after := 0; ; {
-		page, total, err := db.Attachments(ctx, "main", conv, from, after, 3)
+		page, total, err := db.Attachments(ctx, "main", conv, from, "", after, 3)
 		if err != nil || total != 7 {
 			t.Fatal(total, err)
 		}
@@ -160,10 +160,17 @@ func TestAttachmentsPage(t *testing.T) {
 	if !reflect.DeepEqual(got, []int{1, 2, 3, 4, 5, 6, 7}) {
 		t.Errorf("pages gave %v", got)
 	}
-	if page, total, err := db.Attachments(ctx, "main", conv, nil, 0, 3); err != nil || total != 0 || len(page) != 0 {
+	third := chat.MessageOf(room.ID, "2")
+	if page, total, err := db.Attachments(ctx, "main", conv, nil, third, 0, 3); err != nil || total != 1 || len(page) != 1 || page[0].Message != third {
+		t.Errorf("of one message: %v, %d, %v", page, total, err)
+	}
+	if page, total, err := db.Attachments(ctx, "other", conv, nil, third, 0, 3); err != nil || total != 0 || len(page) != 0 {
+		t.Errorf("of one message, by another agent: %v, %d, %v", page, total, err)
+	}
+	if page, total, err := db.Attachments(ctx, "main", conv, nil, "", 0, 3); err != nil || total != 0 || len(page) != 0 {
 		t.Errorf("no places: %v, %d, %v", page, total, err)
 	}
-	if page, total, err := db.Attachments(ctx, "main", conv, from, 0, -1); err != nil || total != 7 || len(page) != 0 {
+	if page, total, err := db.Attachments(ctx, "main", conv, from, "", 0, -1); err != nil || total != 7 || len(page) != 0 {
 		t.Errorf("no limit: %v, %d, %v", page, total, err)
 	}
 }

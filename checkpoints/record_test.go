@@ -281,7 +281,7 @@ func TestRecordRaces(t *testing.T) {
 	race(t, 16, func(i int) (Recorded, error) {
 		return db.Record(ctx, posted(room, string(rune('A'+i)), "t", png("a"), png("b")))
 	})
-	all, total, err := db.Attachments(ctx, "main", room.Conversation(), []chat.PlaceID{room.ID}, 0, 100)
+	all, total, err := db.Attachments(ctx, "main", room.Conversation(), []chat.PlaceID{room.ID}, "", 0, 100)
 	if err != nil || total != 34 {
 		t.Fatalf("%d attachments, %v", total, err)
 	}

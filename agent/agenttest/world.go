@@ -191,7 +191,7 @@ func (w *World) SourcePlaces(context.Context, chat.AgentID, chat.ConversationID)
 	return []chat.Place{w.At}, nil
 }
 
-func (w *World) Attachments(_ context.Context, _ chat.AgentID, _ chat.ConversationID, _ []chat.PlaceID, after, limit int) ([]chat.Attachment, int, error) {
+func (w *World) Attachments(_ context.Context, _ chat.AgentID, _ chat.ConversationID, _ []chat.PlaceID, _ chat.MessageID, after, limit int) ([]chat.Attachment, int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var out []chat.Attachment

@@ -86,7 +86,7 @@ func (i *inventory) SourcePlaces(_ context.Context, agent chat.AgentID, conv cha
 	return out, nil
 }
 
-func (i *inventory) Attachments(_ context.Context, agent chat.AgentID, conv chat.ConversationID, _ []chat.PlaceID, _, _ int) ([]chat.Attachment, int, error) {
+func (i *inventory) Attachments(_ context.Context, agent chat.AgentID, conv chat.ConversationID, _ []chat.PlaceID, _ chat.MessageID, _, _ int) ([]chat.Attachment, int, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	var out []chat.Attachment

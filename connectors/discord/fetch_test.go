@@ -41,7 +41,7 @@ func (r rows) Message(context.Context, chat.PlaceID, chat.MessageID) (chat.Messa
 func (r rows) SourcePlaces(context.Context, chat.AgentID, chat.ConversationID) ([]chat.Place, error) {
 	return nil, nil
 }
-func (r rows) Attachments(context.Context, chat.AgentID, chat.ConversationID, []chat.PlaceID, int, int) ([]chat.Attachment, int, error) {
+func (r rows) Attachments(context.Context, chat.AgentID, chat.ConversationID, []chat.PlaceID, chat.MessageID, int, int) ([]chat.Attachment, int, error) {
 	return nil, 0, nil
 }
 func (r rows) Learn(context.Context, chat.AgentID, chat.AttachmentID, chat.Facts) error { return nil }

@@ -112,8 +112,11 @@ func (c *client) retry(ctx context.Context, token, method string, in url.Values,
 	}
 }
 
-// maxPages bounds what is read of a list at once.
-const maxPages = 5
+// What is read of a list at most, in pages.
+const (
+	maxPages    = 5
+	missedPages = 50 // of a channel, after a gap
+)
 
 // page is one of a list of any kind.
 type page struct {
@@ -127,8 +130,8 @@ type page struct {
 
 // pages reads a list until there is enough of it. whole: nothing that was asked
 // for is beyond what was read.
-func (c *client) pages(ctx context.Context, method string, in url.Values, each func(page) (enough bool)) (whole bool, err error) {
-	for range maxPages {
+func (c *client) pages(ctx context.Context, method string, in url.Values, most int, each func(page) (enough bool)) (whole bool, err error) {
+	for range most {
 		var p page
 		if _, err := c.call(ctx, method, in, &p); err != nil {
 			return false, err

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 )
 
@@ -29,7 +30,7 @@ func (b *Bot) closed(ctx context.Context) {
 }
 
 // backfill reads the gaps, and waits until what was found is delivered. rest:
-// there are more channels than are read at once.
+// there are more of them than are read at once.
 func (b *Bot) backfill(ctx context.Context) (rest bool) {
 	owed, others := b.gaps.take()
 	defer b.closed(ctx)
@@ -39,77 +40,95 @@ func (b *Bot) backfill(ctx context.Context) (rest bool) {
 		}
 		b.gaps.found(owed)
 	}
-	channels := slices.SortedFunc(maps.Keys(owed), func(x, y string) int { return cmp.Compare(owed[y], owed[x]) })
-	if rest = len(channels) > maxChannels; rest {
-		b.log.Info("there are more channels than are read again at once; the rest is read later", "channels", len(channels), "read", maxChannels)
-		for _, channel := range channels[maxChannels:] {
-			b.gaps.owe(channel, owed[channel])
-			delete(owed, channel)
+	channels, threads := map[string]string{}, map[string]string{}
+	for key, from := range owed {
+		if _, thread := parts(key); thread != "" {
+			threads[key] = from
+		} else {
+			channels[key] = from
 		}
-		channels = channels[:maxChannels]
 	}
 	var delivered sync.WaitGroup
-	take := func(channel string, list []message, err error) {
-		switch {
-		case err == nil:
-		case ctx.Err() != nil:
-			b.gaps.owe(channel, owed[channel])
-		case codeOf(err) == "thread_not_found": // its first message was deleted
-		default:
-			b.log.Warn("messages may have been missed: a channel can't be read", "channel", channel, "error", err, "tried again", passed(err))
-			if passed(err) {
-				b.gaps.owe(channel, owed[channel])
-			}
-		}
-		for n := range list {
-			m := &list[n]
-			m.Channel = channel
-			switch m.Subtype {
-			case "", "file_share", "thread_broadcast", "me_message", "bot_message":
-				ts := m.TS
-				delivered.Add(1)
-				b.queue.push(ctx, &job{key: messageKey(channel, ts), channel: channel, m: m, kinds: kindMessage, whole: true, run: b.message}, func(err error) {
-					defer delivered.Done()
-					if err == nil {
-						return
-					}
-					b.gaps.owe(channel, ts)
-					if !errors.Is(err, context.Canceled) {
-						b.log.Warn("a missed message could not be delivered; it is tried again", "channel", channel, "error", err)
-					}
-				})
-			}
-		}
-	}
-	type thread struct{ channel, ts string }
-	threads := map[thread]string{}
-	for _, channel := range channels {
-		from := b.before(owed[channel])
-		list, alive, err := b.since(ctx, channel, from)
-		take(channel, list, err)
+	read, left := b.newest(channels, maxChannels, func(channel string) string { return channels[channel] })
+	for _, channel := range read {
+		list, alive, err := b.since(ctx, channel, b.before(channels[channel]))
 		for _, ts := range alive {
-			threads[thread{channel, ts}] = from
+			threads[channel+"/"+ts] = channels[channel]
 		}
+		b.takeMissed(ctx, channel, channels[channel], list, err, &delivered)
 	}
 	for _, t := range b.threads.mine(maxThreads) {
-		if from, ok := owed[t.channel]; ok {
+		if from, ok := channels[t.channel]; ok {
 			if t.last != "" {
 				from = min(from, t.last)
 			}
-			threads[thread{t.channel, t.thread}] = b.before(from)
+			threads[t.channel+"/"+t.thread] = from
 		}
 	}
-	order := slices.SortedFunc(maps.Keys(threads), func(x, y thread) int { return cmp.Compare(y.ts, x.ts) })
-	if len(order) > maxThreads {
-		b.log.Warn("messages may have been missed: there are more threads than are read again", "threads", len(order), "read", maxThreads)
-		order = order[:maxThreads]
-	}
-	for _, t := range order {
-		list, err := b.replies(ctx, t.channel, t.ts, threads[t], false)
-		take(t.channel, list, err)
+	read, more := b.newest(threads, maxThreads, func(key string) string { _, ts := parts(key); return ts })
+	for _, key := range read {
+		channel, ts := parts(key)
+		list, err := b.replies(ctx, channel, ts, b.before(threads[key]), false)
+		b.takeMissed(ctx, key, threads[key], list, err, &delivered)
 	}
 	delivered.Wait()
-	return rest
+	return left || more
+}
+
+// parts are those of a gap's key: a channel, or a thread of one.
+func parts(key string) (channel, thread string) {
+	channel, thread, _ = strings.Cut(key, "/")
+	return channel, thread
+}
+
+// newest are as many as are read at once; the others are left to be read later.
+func (b *Bot) newest(owed map[string]string, most int, of func(key string) string) (keys []string, rest bool) {
+	keys = slices.SortedFunc(maps.Keys(owed), func(x, y string) int { return cmp.Compare(of(y), of(x)) })
+	if len(keys) <= most {
+		return keys, false
+	}
+	b.log.Info("there are more channels or threads than are read again at once; the rest is read later", "there are", len(keys), "read", most)
+	for _, key := range keys[most:] {
+		b.gaps.owe(key, owed[key])
+		delete(owed, key)
+	}
+	return keys[:most], true
+}
+
+// takeMissed delivers what was read of a channel or a thread. What could not be
+// read or delivered is owed again.
+func (b *Bot) takeMissed(ctx context.Context, key, from string, list []message, err error, delivered *sync.WaitGroup) {
+	channel, _ := parts(key)
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		b.gaps.owe(key, from)
+	case codeOf(err) == "thread_not_found": // its first message was deleted
+	default:
+		b.log.Warn("messages may have been missed: a channel can't be read", "channel", channel, "error", err, "tried again", passed(err))
+		if passed(err) {
+			b.gaps.owe(key, from)
+		}
+	}
+	for n := range list {
+		m := &list[n]
+		m.Channel = channel
+		switch m.Subtype {
+		case "", "file_share", "thread_broadcast", "me_message", "bot_message":
+			ts := m.TS
+			delivered.Add(1)
+			b.queue.push(ctx, &job{key: messageKey(channel, ts), channel: channel, m: m, kinds: kindMessage, whole: true, run: b.message}, func(err error) {
+				defer delivered.Done()
+				if err == nil {
+					return
+				}
+				b.gaps.owe(key, ts)
+				if !errors.Is(err, context.Canceled) {
+					b.log.Warn("a missed message could not be delivered; it is tried again", "channel", channel, "error", err)
+				}
+			})
+		}
+	}
 }
 
 // since reads a channel back to a ts. Replies are not in its history, but the
@@ -117,7 +136,7 @@ func (b *Bot) backfill(ctx context.Context) (rest bool) {
 // those threads that had one since, as far back as one page of messages goes.
 func (b *Bot) since(ctx context.Context, channel, from string) (list []message, alive []string, err error) {
 	in := url.Values{"channel": {b.facts.present(channel)}, "limit": {strconv.Itoa(pageSize)}}
-	whole, err := b.api.pages(ctx, "conversations.history", in, func(p page) (enough bool) {
+	whole, err := b.api.pages(ctx, "conversations.history", in, missedPages, func(p page) (enough bool) {
 		for _, m := range p.Messages {
 			if m.LatestReply >= from {
 				alive = append(alive, m.TS)
@@ -142,7 +161,7 @@ func (b *Bot) since(ctx context.Context, channel, from string) (list []message, 
 // may have been called to them while nobody listened.
 func (b *Bot) unmarked(ctx context.Context, owed map[string]string, since string) (ok bool) {
 	in := url.Values{"types": {"public_channel,private_channel,mpim,im"}, "exclude_archived": {"true"}, "limit": {strconv.Itoa(pageSize)}}
-	_, err := b.api.pages(ctx, "users.conversations", in, func(p page) bool {
+	_, err := b.api.pages(ctx, "users.conversations", in, maxPages, func(p page) bool {
 		for _, c := range p.Channels {
 			id := b.facts.canonical(c.ID)
 			if _, known := owed[id]; !known && id != "" {

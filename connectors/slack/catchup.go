@@ -14,7 +14,7 @@ import (
 // What is read after a gap. Slack allows about 50 calls a minute of each of
 // the two methods; a call that it holds back is waited for.
 const (
-	maxChannels = 50 // whose new messages are read in one round, each within maxPages
+	maxChannels = 50 // whose new messages are read in one round, each within missedPages
 	maxThreads  = 50
 	maxCompared = 20 // channels, and threads, whose recorded messages are compared, each within maxPages
 	maxConfirms = 20 // messages of one of them that are looked for alone

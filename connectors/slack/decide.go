@@ -171,7 +171,7 @@ func (b *Bot) isMember(ctx context.Context, channel string, a chat.Actor) (bool,
 	}
 	in := url.Values{"channel": {b.facts.present(channel)}, "limit": {strconv.Itoa(membersPage)}}
 	found := false
-	whole, err := b.api.pages(ctx, "conversations.members", in, func(p page) bool {
+	whole, err := b.api.pages(ctx, "conversations.members", in, maxPages, func(p page) bool {
 		found = slices.Contains(p.Members, a.User)
 		return found
 	})

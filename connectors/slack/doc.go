@@ -12,13 +12,13 @@
 // An event is acknowledged after its lane has delivered it and never before;
 // what fails is left to Slack's own retry. What was missed in between is read
 // from history when a connection comes back, and again until all of it was
-// read and delivered: 1000 messages a channel, and the threads that had replies
-// since, below its last 200 messages or where the agent takes part. What is still
-// to be read is kept in the store before a newer message is delivered, so that a
-// process that is killed leaves it to the next one. The newest
-// messages that the store has are compared with it for edits and deletions (20
-// channels and 20 threads, five pages each; the rest is refused at its next
-// fetch). The slash command is the one exception: Slack wants its
+// read and delivered: 10,000 messages a channel, the threads that had replies
+// since below what was read of it (its last 200 messages at least), and the 50
+// newest threads where the agent takes part. What is still to be read is kept in
+// the store before a newer message is delivered, so that a process that is
+// killed leaves it to the next one. The newest messages that the store has are
+// compared with it for edits and deletions (20 channels and 20 threads, five
+// pages each; the rest is refused at its next fetch). The slash command is the one exception: Slack wants its
 // acknowledgement within three seconds, and a person can repeat a command.
 //
 // A conversation is a thread: whoever mentions the agent at the top of a

@@ -9,8 +9,8 @@ import (
 	"sightline/connectors/chat"
 )
 
-// gaps are the channels of which messages may be missing, each with the ts
-// from which on. A gap is noted when it ends, before new events move the
+// gaps are the channels, and the threads (channel/ts), of which messages may be
+// missing, each with the ts from which on. A gap is noted when it ends, before new events move the
 // marks; what can't be read or delivered just now stays noted.
 //
 //	open ──▶ from ──take──▶ reading ──finish──▶ read to the end

@@ -186,6 +186,52 @@ func TestManyChannelsAreReadInRounds(t *testing.T) {
 	}
 }
 
+// So are more threads.
+func TestManyThreadsAreReadInRounds(t *testing.T) {
+	s := open(t, nil)
+	s.roundPause, s.readDelay = 10*time.Millisecond, 0
+	var roots []string
+	for range 2*maxThreads + 5 {
+		roots = append(roots, s.fake.Store(fakeslack.Message{Channel: "C1", User: "U2", Text: "a thread"}).TS)
+	}
+	s.run()
+	s.post(fakeslack.Message{Channel: "C1", User: "U1", Text: mention("one")})
+	s.event()
+	s.fake.Lose(true)
+	missed := map[string]bool{}
+	for _, ts := range roots {
+		missed[s.post(fakeslack.Message{Channel: "C1", User: "U1", Text: mention("come"), ThreadTS: ts}).TS] = true
+	}
+	s.fake.Lose(false)
+	s.drop()
+	for len(missed) > 0 {
+		e := s.event()
+		if !missed[e.Message.NativeID] {
+			t.Fatalf("%+v", e)
+		}
+		delete(missed, e.Message.NativeID)
+	}
+	s.quiet()
+}
+
+// A long gap is read to its beginning.
+func TestALongGapIsReadToItsBeginning(t *testing.T) {
+	s := open(t, nil)
+	s.readDelay = 0
+	s.run()
+	s.post(fakeslack.Message{Channel: "C1", User: "U1", Text: mention("one")})
+	s.event()
+	call := s.fake.Store(fakeslack.Message{Channel: "C1", User: "U1", Text: mention("two")})
+	for range maxPages*pageSize + 100 {
+		s.fake.Store(fakeslack.Message{Channel: "C1", User: "U2", Text: "not for the agent"})
+	}
+	s.drop()
+	if e := s.event(); e.Message.NativeID != call.TS {
+		t.Errorf("%+v", e)
+	}
+	s.quiet()
+}
+
 // A late copy of an edit does not undo the next one.
 func TestLateCopyOfAnEdit(t *testing.T) {
 	s := open(t, nil).run()

@@ -147,7 +147,7 @@ func (b *Bot) messages(ctx context.Context, method string, in url.Values, oldest
 		in.Set("include_all_metadata", "true")
 	}
 	var all []message
-	if _, err := b.api.pages(ctx, method, in, func(p page) bool {
+	if _, err := b.api.pages(ctx, method, in, maxPages, func(p page) bool {
 		all = append(all, p.Messages...)
 		return false
 	}); err != nil {

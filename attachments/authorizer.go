@@ -174,10 +174,13 @@ func (a *Authorizer) visible(ctx context.Context, r Request, src chat.Place, m c
 	if err != nil {
 		return Refuse("doubt", "the audience could not be established: "+err.Error()), ErrDoubt
 	}
-	if !d.Allowed() {
-		return d, ErrNotAvailable
+	switch {
+	case d.Allowed():
+		return d, nil
+	case d.Asker():
+		return d, ErrAsker
 	}
-	return d, nil
+	return d, ErrNotAvailable
 }
 
 // Fetch moves the bytes of one attachment under its grant. The source gets

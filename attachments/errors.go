@@ -20,6 +20,10 @@ var (
 	// nothing of the attachment. It reads like every other refusal, too.
 	ErrLimited error = limited{}
 
+	// ErrAsker is an ErrNotAvailable for the one who asks, and says nothing of
+	// whether others may. It reads like every other refusal, too.
+	ErrAsker error = asker{}
+
 	// ErrGrant means that bytes were asked for without a live grant for them.
 	ErrGrant = errors.New("attachments: no live grant for this attachment")
 
@@ -41,6 +45,11 @@ type limited struct{}
 
 func (limited) Error() string        { return ErrNotAvailable.Error() }
 func (limited) Is(target error) bool { return target == ErrNotAvailable }
+
+type asker struct{}
+
+func (asker) Error() string        { return ErrNotAvailable.Error() }
+func (asker) Is(target error) bool { return target == ErrNotAvailable }
 
 // StateError says why an attachment that belongs here can't be used. It is
 // returned only after the audience held, so it discloses nothing new.

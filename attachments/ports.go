@@ -30,6 +30,7 @@ type Question struct {
 // Decision is a verdict with its rule. The zero value refuses.
 type Decision struct {
 	allowed     bool
+	asker       bool
 	Rule        string
 	Reason      string // for operators
 	SourceEpoch int64
@@ -44,8 +45,17 @@ func Allow(rule string, sourceEpoch, destEpoch int64) Decision {
 // Refuse is the verdict when no rule holds; reason names what is missing.
 func Refuse(rule, reason string) Decision { return Decision{Rule: rule, Reason: reason} }
 
+// RefuseAsker is the verdict when it is the one who asks that may not read the
+// source: others may, and what was made of it is not lost.
+func RefuseAsker(rule, reason string) Decision {
+	return Decision{asker: true, Rule: rule, Reason: reason}
+}
+
 // Allowed reports the verdict.
 func (d Decision) Allowed() bool { return d.allowed }
+
+// Asker reports whether it is a refusal of the one who asks alone.
+func (d Decision) Asker() bool { return d.asker }
 
 // Source is a connector's way to the bytes of one file. It must take the
 // Locator from the Grant (which fails for a grant that is zero, expired or

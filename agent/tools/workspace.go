@@ -117,6 +117,8 @@ func (w *Workspaces) check(ctx context.Context, r attachments.Request, row chat.
 			lost = append(lost, id)
 		case errors.Is(err, attachments.ErrDoubt), errors.Is(err, attachments.ErrLimited):
 			return undecided(err)
+		case errors.Is(err, attachments.ErrAsker): // they are still others' files
+			return &sandbox.Refused{Kind: err, Person: "whoever asks may not use the files of this workspace; nothing was changed", Operator: "workspace: the one who asks may not read what its files were made of"}
 		case errors.Is(err, attachments.ErrNotAvailable):
 			lost = append(lost, id)
 		default:

@@ -273,6 +273,20 @@ func TestAWorkspaceFollowsItsSources(t *testing.T) {
 		t.Fatalf("doubt removed files: %v", paths)
 	}
 
+	// Nor does a question of somebody who has left: the files are the others'.
+	b.Decide = func(attachments.Question) (attachments.Decision, error) {
+		return attachments.RefuseAsker("member", "the one who asks has left"), nil
+	}
+	for name, out := range map[string]agent.Outcome{"exec": b.sh("rm -f *"), "list": b.run(&tools.WorkspaceList{Workspaces: b.ws}, map[string]any{})} {
+		if out.Verdict != chat.VerdictRefused || !strings.Contains(out.Answer, "whoever asks") {
+			t.Errorf("%s by somebody who has left: %+v", name, out)
+		}
+	}
+	b.Decide = func(attachments.Question) (attachments.Decision, error) { return attachments.Allow("S1", 0, 0), nil }
+	if paths, _ := b.list(); len(paths) != 6 {
+		t.Fatalf("somebody who has left removed files: %v", paths)
+	}
+
 	b.Decide = func(q attachments.Question) (attachments.Decision, error) {
 		if q.Message == one.Message {
 			return attachments.Refuse("message", "deleted"), nil

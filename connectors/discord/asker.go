@@ -41,7 +41,7 @@ func asks(q attachments.Question) bool {
 
 // askerReads refuses whoever has left the server or lost the channel since
 // their message: nothing is looked up for them any more.
-func (b *Bot) askerReads(ctx context.Context, q attachments.Question, parent channel) (reason string, err error) {
+func (b *Bot) askerReads(ctx context.Context, q attachments.Question) (reason string, err error) {
 	if q.Actor.Bot {
 		return "", nil
 	}
@@ -49,6 +49,10 @@ func (b *Bot) askerReads(ctx context.Context, q attachments.Question, parent cha
 		return "it is not known who asks", nil
 	}
 	g, why, err := b.liveGuild(ctx, q.Source.Workspace)
+	if err != nil || why != "" {
+		return why, err
+	}
+	parent, why, err := b.liveChannel(ctx, g.ID, q.Source.Channel)
 	if err != nil || why != "" {
 		return why, err
 	}

@@ -17,11 +17,11 @@ var (
 // Decide asks whether everyone who could read the destination can open the
 // source. It knows three structural rules and refuses everything else.
 func (b *Bot) Decide(ctx context.Context, q attachments.Question) (attachments.Decision, error) {
-	refuse := func(rule, reason string) (attachments.Decision, error) {
-		d := attachments.Refuse(rule, reason)
+	at := func(d attachments.Decision) (attachments.Decision, error) {
 		d.SourceEpoch, d.DestEpoch = q.Source.Epoch, q.Destination.Epoch
 		return d, nil
 	}
+	refuse := func(rule, reason string) (attachments.Decision, error) { return at(attachments.Refuse(rule, reason)) }
 	if q.Agent != b.c.Agent {
 		return refuse("agent", "this connection serves another agent")
 	}
@@ -54,6 +54,11 @@ func (b *Bot) Decide(ctx context.Context, q attachments.Question) (attachments.D
 		}
 		if reason != "" {
 			return refuse(rule, reason)
+		}
+		if reason, err = b.askerReads(ctx, q); err != nil {
+			return attachments.Decision{}, err
+		} else if reason != "" {
+			return at(attachments.RefuseAsker(rule, reason))
 		}
 		// Each fact is of one moment, and a yes needs all of them to be of the
 		// same: a change between two of them is asked about again.
@@ -127,7 +132,7 @@ func (b *Bot) decideDirect(ctx context.Context, q attachments.Question, refuse f
 	case len(c.Recipients) != 1 || c.Recipients[0].ID == "":
 		return refuse("S1", "it could not be established whose direct conversation this is")
 	case q.Actor.User != c.Recipients[0].ID:
-		return refuse("S1", "the one who asks does not take part in the direct conversation")
+		return attachments.RefuseAsker("S1", "the one who asks does not take part in the direct conversation"), nil
 	}
 	return attachments.Allow("S1", q.Source.Epoch+epoch, q.Destination.Epoch+epoch), nil
 }
@@ -162,9 +167,6 @@ func (b *Bot) established(ctx context.Context, q attachments.Question, src, dst 
 		return "the channel is not of that server", nil
 	case parent.Overwrites == nil:
 		return "the channel's overwrites could not be established", nil
-	}
-	if why, err := b.askerReads(ctx, q, parent); err != nil || why != "" {
-		return why, err
 	}
 	// Whoever sees the answer in a channel but not its history could not open
 	// a source posted before. The message being answered is on their screens.

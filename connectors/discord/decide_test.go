@@ -130,7 +130,7 @@ func whoAsksHasToReadTheChannel(t *testing.T, w *world) {
 			}
 			time.Sleep(10 * time.Millisecond)
 		}
-		if err != nil || d.Allowed() != allowed || !allowed && d.Reason == "" {
+		if err != nil || d.Allowed() != allowed || !allowed && (d.Reason == "" || !d.Asker()) {
 			t.Errorf("%s: %+v, %v, want allowed %v", what, d, err, allowed)
 		}
 	}

@@ -70,7 +70,7 @@ func (b *Bot) decide(ctx context.Context, q attachments.Question) (attachments.D
 	if why, err := b.askerReads(ctx, self, channel, i, q.Actor); err != nil {
 		return attachments.Decision{}, err
 	} else if why != "" {
-		return attachments.Refuse("member", why), nil
+		return attachments.RefuseAsker("member", why), nil
 	}
 	if q.Message != "" { // else the place as a whole
 		there, err := b.lives(ctx, src, q.Message)

@@ -144,7 +144,7 @@ func TestAudience(t *testing.T) {
 		}
 		s.fake.AddUser(u)
 		s.facts.drop("")
-		if d, err := s.ask(one, two); err != nil || d.Allowed() || d.Reason == "" {
+		if d, err := s.ask(one, two); err != nil || d.Allowed() || d.Reason == "" || !d.Asker() {
 			t.Errorf("%s: %+v, %v", what, d, err)
 		}
 	}

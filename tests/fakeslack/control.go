@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 )
 
 // AddChannel opens a conversation. The bot is in it if it is among the
@@ -81,6 +82,13 @@ func (s *Server) PutFile(f File) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.files[f.ID] = &f
+}
+
+// Pass lets time go by between what was posted so far and what comes.
+func (s *Server) Pass(d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.clock = max(s.clock, time.Now().UnixMicro()) + d.Microseconds()
 }
 
 // Store posts without an event. Its ts is the server's next.

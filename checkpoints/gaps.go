@@ -8,9 +8,9 @@ import (
 	"sightline/connectors/chat"
 )
 
-// Gap is a channel of which messages may be missing that were said since, in
-// the platform's own words. An empty Channel stands for those without a gap of
-// their own.
+// Gap is a channel, or a thread of one, of which messages may be missing that
+// were said since, all in the connector's own words. An empty Channel stands for
+// those without a gap of their own.
 type Gap struct{ Channel, Since string }
 
 // Gaps are those of one agent on one platform.

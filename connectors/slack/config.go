@@ -48,8 +48,8 @@ type Mark struct {
 	Answered            bool
 }
 
-// Gap says from which ts on a channel may have messages that were not taken,
-// newer ones having been taken or not.
+// Gap says from which ts on a channel, or a thread (channel/ts), may have
+// messages that were not taken, newer ones having been taken or not.
 type Gap struct{ Channel, From string }
 
 // GapStore keeps gaps across restarts. Losing one loses the messages in it. A

@@ -10,8 +10,9 @@ import (
 )
 
 // gaps are the channels, and the threads (channel/ts), of which messages may be
-// missing, each with the ts from which on. A gap is noted when it ends, before new events move the
-// marks; what can't be read or delivered just now stays noted.
+// missing, each with the ts from which on. A gap is noted when it ends, before
+// new events move the marks; what can't be read or delivered just now stays
+// noted.
 //
 //	open ──▶ from ──take──▶ reading ──finish──▶ read to the end
 //	          ▲                │

@@ -142,19 +142,45 @@ func (d drafted) grow(ctx context.Context, long time.Duration) *drafting {
 	return g
 }
 
+// growTo plays it until so many drafts were shown.
+func (d drafted) growTo(t *testing.T, shown int) *drafting {
+	t.Helper()
+	g := d.drafting(t.Context(), d.l, d.place)
+	d.goOn(t, g, "so many drafts", func() bool { return len(d.place.texts()) >= shown })
+	return g
+}
+
+func (d drafted) goOn(t *testing.T, g *drafting, until string, f func() bool) {
+	t.Helper()
+	text := ""
+	for end := time.Now().Add(time.Minute); !f(); time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("never: %s; shown %q", until, d.place.texts())
+		}
+		text += "word "
+		g.show(text)
+	}
+}
+
 func TestDraftsAreRareAndGrow(t *testing.T) {
 	t.Parallel()
 	d := newDrafted(t)
+	began := time.Now()
 	d.grow(t.Context(), draftAfter-300*time.Millisecond).end()
 	if n := d.place.texts(); len(n) != 0 {
-		t.Errorf("a short answer was shown: %q", n)
+		if time.Since(began) < draftAfter {
+			t.Errorf("a short answer was shown: %q", n)
+		}
+		d = newDrafted(t) // the machine made a long one of it
 	}
-	g := d.grow(t.Context(), draftAfter+2*draftEvery+300*time.Millisecond)
+	began = time.Now()
+	g := d.growTo(t, 3)
 	g.end()
+	took := time.Since(began)
 	g.show("late") // and nobody waits for it
 	n := d.place.texts()
-	if len(n) != 3 || !slices.IsSorted(n) {
-		t.Errorf("shown %q", n)
+	if !slices.IsSorted(n) || took < draftAfter+time.Duration(len(n)-1)*draftEvery {
+		t.Errorf("shown in %v: %q", took, n)
 	}
 	if r := d.place.shown; r[0].Draft != nil || r[1].Draft == nil || r[1].Draft.NativeID != "d1" || r[1].Draft.First != n[0] || r[0].Key != replyKey(d.l.turn.ID) {
 		t.Errorf("shown as %+v", r)
@@ -181,18 +207,17 @@ func TestDraftThatMayBeOut(t *testing.T) {
 	t.Parallel()
 	d := newDrafted(t)
 	d.place.fail = errors.New("no answer came")
-	d.grow(t.Context(), draftAfter+draftEvery+300*time.Millisecond).end()
+	d.growTo(t, 2).end()
 	r := d.place.shown
-	if len(r) != 2 || r[0].Draft != nil || r[1].Draft == nil || r[1].Draft.NativeID != "" || r[1].Draft.First != r[0].Text {
+	if r[0].Draft != nil || r[1].Draft == nil || r[1].Draft.NativeID != "" || r[1].Draft.First != r[0].Text {
 		t.Fatalf("shown as %+v", r)
 	}
 	// Refused for good: never again in this turn.
 	d.place.fail = chat.ErrRefused
-	for range 2 {
-		d.grow(t.Context(), draftAfter+draftEvery+300*time.Millisecond).end()
-	}
-	if n := len(d.place.texts()); n != 3 {
-		t.Errorf("asked %d times", n)
+	d.growTo(t, len(r)+1).end()
+	d.grow(t.Context(), draftAfter+draftEvery+300*time.Millisecond).end()
+	if n := len(d.place.texts()); n != len(r)+1 {
+		t.Errorf("asked %d times", n-len(r))
 	}
 }
 
@@ -206,14 +231,13 @@ func TestDraftsAreCheckedAsPostsAre(t *testing.T) {
 		t.Errorf("shown in doubt: %q", n)
 	}
 	d.who.set(false, nil)
-	g := d.grow(t.Context(), draftAfter+300*time.Millisecond)
-	if n := d.place.texts(); len(n) != 1 {
-		t.Fatalf("shown %q", n)
-	}
+	g := d.growTo(t, 1)
 	d.who.set(true, nil)
-	time.Sleep(draftEvery)
-	g.show("what may not be shown")
-	time.Sleep(300 * time.Millisecond)
+	d.goOn(t, g, "it is withdrawn", func() bool {
+		d.place.mu.Lock()
+		defer d.place.mu.Unlock()
+		return len(d.place.withdrawn) > 0
+	})
 	g.end()
 	if w := d.place.withdrawn; len(d.place.texts()) != 1 || len(w) != 1 || w[0].Draft == nil || w[0].Draft.NativeID != "d1" {
 		t.Errorf("shown %q, withdrawn %+v", d.place.texts(), w)
@@ -241,12 +265,12 @@ func TestDraftOfAnEarlierStepIsChecked(t *testing.T) {
 func testEarlierStep(t *testing.T, change func(drafted)) {
 	t.Parallel()
 	d := newDrafted(t)
-	d.grow(t.Context(), draftAfter+300*time.Millisecond).end()
+	d.growTo(t, 1).end()
 	change(d)
 	g := d.drafting(t.Context(), d.l, d.place)
 	select {
 	case <-g.gone: // it may not go on
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("drafts go on")
 	}
 	g.end()

@@ -288,14 +288,20 @@ func TestADraftGoesWithWhatItDrewOn(t *testing.T) {
 	if _, _, err := d.DB.AppendStep(t.Context(), checkpoints.Step{Turn: d.l.turn.ID, Seq: 2, Kind: checkpoints.StepUser, Message: rec.Message.ID}); err != nil {
 		t.Fatal(err)
 	}
-	d.grow(t.Context(), draftAfter+300*time.Millisecond).end()
+	d.growTo(t, 1).end()
 	if n := d.place.texts(); len(n) != 1 {
 		t.Fatalf("shown %q", n)
 	}
 	if _, err := d.DB.Record(t.Context(), chat.Event{Kind: chat.MessageDeleted, Place: p, Message: chat.Message{NativeID: "m2"}}); err != nil {
 		t.Fatal(err)
 	}
-	d.grow(t.Context(), draftAfter+300*time.Millisecond).end()
+	g := d.drafting(t.Context(), d.l, d.place)
+	d.goOn(t, g, "it is withdrawn", func() bool {
+		d.place.mu.Lock()
+		defer d.place.mu.Unlock()
+		return len(d.place.withdrawn) > 0
+	})
+	g.end()
 	if len(d.place.texts()) != 1 || len(d.place.withdrawn) != 1 {
 		t.Errorf("shown %q, withdrawn %+v", d.place.texts(), d.place.withdrawn)
 	}

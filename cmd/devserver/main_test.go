@@ -84,7 +84,7 @@ func (c *child) wait(t *testing.T) error {
 	select {
 	case err := <-c.exited:
 		return err
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("devserver does not end")
 		return nil
 	}

@@ -73,7 +73,7 @@ func awaitCount(ctx context.Context, t *testing.T, cl client.Client, query strin
 }
 
 func TestServesAndRestartsOnTheSameFile(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	dir := filepath.Join(t.TempDir(), "a #b%3F?c")
 	if err := os.Mkdir(dir, 0o700); err != nil {

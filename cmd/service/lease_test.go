@@ -17,7 +17,8 @@ import (
 // switched is the store with a line that can be cut.
 type switched struct {
 	leases
-	down atomic.Bool
+	down  atomic.Bool
+	taken atomic.Int64 // when it was last had, in ns
 }
 
 func (s *switched) Lease(ctx context.Context, name, holder string, ttl time.Duration) (bool, error) {
@@ -25,7 +26,11 @@ func (s *switched) Lease(ctx context.Context, name, holder string, ttl time.Dura
 		<-ctx.Done()
 		return false, ctx.Err()
 	}
-	return s.leases.Lease(ctx, name, holder, ttl)
+	ok, err := s.leases.Lease(ctx, name, holder, ttl)
+	if ok && err == nil {
+		s.taken.Store(time.Now().UnixNano())
+	}
+	return ok, err
 }
 
 // contender runs something under a lease, and notes when.
@@ -45,7 +50,8 @@ func contend(t *testing.T, db *checkpoints.DB, holder string, runs *atomic.Int32
 	t.Helper()
 	c := &contender{store: &switched{leases: db}, here: make(chan bool, 100), ended: make(chan error, 1), runs: runs, both: both, poke: make(chan struct{})}
 	c.lease = newLease(c.store, "bot/main/discord", holder, slog.New(slog.DiscardHandler))
-	c.ttl, c.every, c.try, c.margin = time.Second, 200*time.Millisecond, 50*time.Millisecond, 300*time.Millisecond
+	// Long enough for a machine that stands still for seconds to lose no lease.
+	c.ttl, c.every, c.try, c.margin = 6*time.Second, 500*time.Millisecond, 50*time.Millisecond, time.Second
 	ctx, cancel := context.WithCancel(t.Context())
 	c.stop = cancel
 	go func() {
@@ -73,7 +79,7 @@ func (c *contender) want(t *testing.T, here bool) {
 		if got != here {
 			t.Fatalf("%s runs: %v", c.holder, got)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatalf("%s does not come to run: %v", c.holder, here)
 	}
 }
@@ -93,7 +99,13 @@ func TestLeaseTakeOver(t *testing.T) {
 	a.want(t, true)
 	b := contend(t, db, "b", &runs, &both)
 	b.want(t, false)
-	time.Sleep(2 * a.ttl) // renewed beyond its first time
+	// Renewed beyond its first time.
+	first := time.Unix(0, a.store.taken.Load())
+	for end := first.Add(time.Minute); time.Unix(0, a.store.taken.Load()).Before(first.Add(a.ttl)); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("a does not renew its lease")
+		}
+	}
 	select {
 	case here := <-b.here:
 		t.Fatalf("b runs: %v, though a is well", here)

@@ -42,9 +42,11 @@ func (e *echo) Deliver(ctx context.Context, ev chat.Event) error {
 	}
 	turn := chat.TurnOf(ev.Message.ID)
 	go func() {
-		time.Sleep(200 * time.Millisecond) // so that somebody listens
 		e.place.Progress(context.Background(), chat.Progress{Turn: turn, Place: ev.Place, Text: "looking\x1b[2J closely"})
-		time.Sleep(200 * time.Millisecond)
+		select {
+		case <-looked: // whoever listens late is told as well
+		case <-time.After(time.Minute):
+		}
 		e.place.Post(context.Background(), chat.Reply{Key: string(turn), Turn: turn, Place: ev.Place, Kind: e.kind, Text: e.text})
 	}()
 	return nil
@@ -88,9 +90,23 @@ func running(t *testing.T, e *echo) (home string) {
 	}
 }
 
+// looked is told that progress has reached somebody.
+var looked = make(chan struct{}, 100)
+
+// watched is what a person sees of it.
+type watched struct{ bytes.Buffer }
+
+func (w *watched) Write(b []byte) (int, error) {
+	if bytes.Contains(b, []byte("looking")) {
+		looked <- struct{}{}
+	}
+	return w.Buffer.Write(b)
+}
+
 func asked(t *testing.T, home, stdin string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
-	var out, errs bytes.Buffer
+	var out bytes.Buffer
+	var errs watched
 	code = runAsk(t.Context(), args, home, strings.NewReader(stdin), &out, &errs)
 	return code, out.String(), errs.String()
 }

@@ -18,7 +18,7 @@ func TestFactsOfTwoMomentsAreNoYes(t *testing.T) {
 	w := newWorld(t)
 	var armed, answered atomic.Bool
 	changed := 0
-	w.Intercept = func(rw http.ResponseWriter, r *http.Request) bool {
+	w.Intercept(func(rw http.ResponseWriter, r *http.Request) bool {
 		switch {
 		case !armed.Load():
 		case strings.HasSuffix(r.URL.Path, "/channels/"+w.channel):
@@ -35,7 +35,7 @@ func TestFactsOfTwoMomentsAreNoYes(t *testing.T) {
 			w.until("the changes are known", func() bool { return w.bot.facts.epochOf(w.guild) >= before+2 })
 		}
 		return false
-	}
+	})
 	w.run()
 	src := w.said(w.channel)
 	before := w.bot.facts.epochOf(w.guild)

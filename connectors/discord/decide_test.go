@@ -299,7 +299,7 @@ func TestAnswersOnTheirWayAreDropped(t *testing.T) { bothWays(t, answersOnTheirW
 
 func answersOnTheirWayAreDropped(t *testing.T, w *world) {
 	var once sync.Once
-	w.Intercept = func(rw http.ResponseWriter, r *http.Request) (done bool) {
+	w.Intercept(func(rw http.ResponseWriter, r *http.Request) (done bool) {
 		if !strings.Contains(r.URL.Path, "/guilds/"+w.guild) {
 			return false
 		}
@@ -313,7 +313,7 @@ func answersOnTheirWayAreDropped(t *testing.T, w *world) {
 			done = true
 		})
 		return done
-	}
+	})
 	w.run()
 	src := w.said(w.channel)
 	w.expect("changed meanwhile", src, src.Place, "")
@@ -325,13 +325,13 @@ func doubtRefuses(t *testing.T, w *world) {
 	dm := w.AddDM(w.alice)
 	var now atomic.Pointer[func(*http.Request) bool] // what is asked ahead may still be under way
 	breaks := func(f func(*http.Request) bool) { now.Store(&f) }
-	w.Intercept = func(rw http.ResponseWriter, r *http.Request) bool {
+	w.Intercept(func(rw http.ResponseWriter, r *http.Request) bool {
 		if f := now.Load(); f == nil || !(*f)(r) {
 			return false
 		}
 		rw.WriteHeader(500)
 		return true
-	}
+	})
 	w.run()
 	src, direct := w.said(w.channel), w.said(dm)
 	breaks(func(r *http.Request) bool { return strings.Contains(r.URL.Path, "/guilds/") })

@@ -91,7 +91,7 @@ func TestLostDraftIsFoundLater(t *testing.T) {
 func TestDraftWaits(t *testing.T) {
 	w := newWorld(t)
 	var asked []time.Time
-	w.Intercept = func(rw http.ResponseWriter, r *http.Request) bool {
+	w.Intercept(func(rw http.ResponseWriter, r *http.Request) bool {
 		if r.Method != http.MethodPatch {
 			return false
 		}
@@ -101,7 +101,7 @@ func TestDraftWaits(t *testing.T) {
 		rw.Header().Set("Retry-After", "0.7")
 		rw.WriteHeader(http.StatusTooManyRequests)
 		return true
-	}
+	})
 	w.run()
 	e := w.said(w.channel)
 	r := reply(e, "k", "so far")

@@ -133,8 +133,6 @@ func TestFetch(t *testing.T) {
 
 func TestFetchRefusals(t *testing.T) {
 	w := newWorld(t)
-	var answer func(http.ResponseWriter, *http.Request) bool
-	w.Intercept = func(rw http.ResponseWriter, r *http.Request) bool { return answer != nil && answer(rw, r) }
 	w.run()
 	e := w.said(w.channel)
 	cdn := func(status int, kind, body string) func(http.ResponseWriter, *http.Request) bool {
@@ -171,10 +169,10 @@ func TestFetchRefusals(t *testing.T) {
 			return true
 		}, attachments.ErrUnreachable},
 	} {
-		answer = c.do
+		w.Intercept(c.do)
 		w.refused(what, e, c.want)
 	}
-	answer = cdn(200, "image/png", "png")
+	w.Intercept(cdn(200, "image/png", "png"))
 	if b, err := w.grab(e, 0); !errors.Is(err, attachments.ErrUnreachable) {
 		t.Errorf("a short file: %d bytes, %v", len(b), err)
 	}
@@ -183,27 +181,27 @@ func TestFetchRefusals(t *testing.T) {
 	touched := false
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { touched = true }))
 	defer elsewhere.Close()
-	answer = func(rw http.ResponseWriter, r *http.Request) bool {
+	w.Intercept(func(rw http.ResponseWriter, r *http.Request) bool {
 		if !strings.HasPrefix(r.URL.Path, "/attachments/") {
 			return false
 		}
 		http.Redirect(rw, r, elsewhere.URL+"/x.png", http.StatusFound)
 		return true
-	}
+	})
 	w.refused("a redirect off the list", e, attachments.ErrDenied)
-	answer = func(rw http.ResponseWriter, r *http.Request) bool {
+	w.Intercept(func(rw http.ResponseWriter, r *http.Request) bool {
 		if !strings.Contains(r.URL.Path, "/messages/") {
 			return false
 		}
 		_ = json.NewEncoder(rw).Encode(map[string]any{"id": e.Message.NativeID, "attachments": []any{map[string]any{
 			"id": e.Files[0].NativeID, "url": elsewhere.URL + "/x.png", "size": 3}}})
 		return true
-	}
+	})
 	w.refused("a message that points off the list", e, attachments.ErrDenied)
 	if touched {
 		t.Error("a host off the list was asked")
 	}
-	answer = nil
+	w.Intercept(nil)
 	if _, err := w.grab(e, 0); err != nil {
 		t.Errorf("at the end: %v", err)
 	}

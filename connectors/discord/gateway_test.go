@@ -27,7 +27,7 @@ func TestFatalCloseCodes(t *testing.T) {
 					t.Errorf("%v", err)
 				}
 				w.ended <- nil
-			case <-time.After(10 * time.Second):
+			case <-time.After(patience):
 				t.Errorf("it goes on trying\n%s", w.log)
 			}
 		})
@@ -46,7 +46,7 @@ func TestFatalCloseCodes(t *testing.T) {
 // wrong shows at the next identification.
 func TestFatalLater(t *testing.T) {
 	w := newWorld(t).run()
-	w.PortalIntents = 0
+	w.Grant(0)
 	w.Forget()
 	select {
 	case err := <-w.ended:
@@ -55,7 +55,7 @@ func TestFatalLater(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 		w.ended <- nil
-	case <-time.After(20 * time.Second):
+	case <-time.After(patience):
 		t.Errorf("it goes on trying\n%s", w.log)
 	}
 }

@@ -41,6 +41,9 @@ var stuckSessions int
 
 const agent chat.AgentID = "main"
 
+// patience is how long anything may take here: shared machines are slow.
+const patience = time.Minute
+
 // sink is a store that believes what it is told.
 type sink struct {
 	stops  []chat.ConversationID
@@ -209,7 +212,7 @@ func (w *world) rerun() *world {
 		cancel()
 		select {
 		case <-ended:
-		case <-time.After(10 * time.Second):
+		case <-time.After(patience):
 			w.t.Error("the bot did not stop")
 		}
 		bot.cdn.CloseIdleConnections()
@@ -255,7 +258,7 @@ func (w *world) run() *world {
 	case <-w.bot.Ready():
 	case err := <-w.ended:
 		w.t.Fatalf("ended: %v\n%s", err, w.log)
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience):
 		w.t.Fatalf("not ready\n%s", w.log)
 	}
 	w.until("the guild is marked", func() bool { _, ok := w.bot.marks.get(guildKey(w.guild)); return ok })
@@ -264,11 +267,10 @@ func (w *world) run() *world {
 
 func (w *world) until(what string, f func() bool) {
 	w.t.Helper()
-	for range 1000 {
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if f() {
 			return
 		}
-		time.Sleep(10 * time.Millisecond)
 	}
 	w.t.Fatalf("never: %s\n%s", what, w.log)
 }
@@ -278,7 +280,7 @@ func (w *world) next() chat.Event {
 	select {
 	case e := <-w.sink.got:
 		return e
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience):
 		w.t.Fatalf("no event came\n%s", w.log)
 		return chat.Event{}
 	}

@@ -58,13 +58,13 @@ func TestHistoryThatDoesNotGoOn(t *testing.T) {
 	for range pageSize {
 		w.Post(w.channel, w.bob, draft{Text: "talk", Quiet: true})
 	}
-	w.Intercept = func(_ http.ResponseWriter, r *http.Request) bool {
+	w.Intercept(func(_ http.ResponseWriter, r *http.Request) bool {
 		if q := r.URL.Query(); strings.HasSuffix(r.URL.Path, "/messages") && q.Has("after") {
 			q.Set("after", "0")
 			r.URL.RawQuery = q.Encode()
 		}
 		return false
-	}
+	})
 	w.run()
 	w.nothing(w.channel)
 }
@@ -127,13 +127,13 @@ func TestCalledIntoAPrivateThread(t *testing.T) {
 	}
 	// Where the history is closed, what is heard is answered all the same.
 	w.SetRole(w.guild, w.guild, fakediscord.ViewChannel|fakediscord.SendMessages|fakediscord.SendMessagesInThreads)
-	w.Intercept = func(rw http.ResponseWriter, r *http.Request) bool {
+	w.Intercept(func(rw http.ResponseWriter, r *http.Request) bool {
 		if !strings.HasSuffix(r.URL.Path, "/messages") {
 			return false
 		}
 		rw.WriteHeader(http.StatusForbidden)
 		return true
-	}
+	})
 	closed := w.AddThread(w.channel, fakediscord.PublicThread, w.alice)
 	m := w.Post(closed, w.alice, draft{Text: w.at() + " hi"})
 	if e := w.next(); e.Message.NativeID != m.ID {
@@ -237,14 +237,14 @@ func TestOwnerWhileLimited(t *testing.T) {
 	w.bot.identity.app = "" // ten minutes later
 	<-w.bot.identity.asking
 	for i := range 2 {
-		w.Intercept = func(rw http.ResponseWriter, r *http.Request) bool {
+		w.Intercept(func(rw http.ResponseWriter, r *http.Request) bool {
 			if !strings.HasSuffix(r.URL.Path, "/oauth2/applications/@me") {
 				return false
 			}
 			rw.Header().Set("Retry-After", fmt.Sprint(120))
 			rw.WriteHeader(http.StatusTooManyRequests)
 			return true
-		}
+		})
 		_, err := w.bot.actor(t.Context(), w.guild, user{ID: w.Owner}, nil)
 		if err == nil || !hasStatus(err, http.StatusTooManyRequests) && !errors.Is(err, errNetwork) {
 			t.Errorf("%d: %v", i, err)

@@ -71,13 +71,13 @@ func TestMoreShardsAreDemanded(t *testing.T) {
 	w.nothing(w.channel)
 	// Demanded, and not recommended: nothing here can help.
 	w.stop()
-	w.Intercept = func(rw http.ResponseWriter, r *http.Request) bool {
+	w.Intercept(func(rw http.ResponseWriter, r *http.Request) bool {
 		if strings.HasSuffix(r.URL.Path, "/gateway/bot") {
 			_ = json.NewEncoder(rw).Encode(map[string]any{"shards": 1, "session_start_limit": map[string]any{"remaining": 100, "max_concurrency": 1}})
 			return true
 		}
 		return false
-	}
+	})
 	w.start()
 	var f *FatalError
 	if err := <-w.ended; !errors.As(err, &f) || f.Code != 4011 {
@@ -121,14 +121,14 @@ func TestInvalidSession(t *testing.T) {
 func TestNoIdentificationsAreLeft(t *testing.T) {
 	w := newWorld(t)
 	var asked atomic.Int64
-	w.Intercept = func(rw http.ResponseWriter, r *http.Request) bool {
+	w.Intercept(func(rw http.ResponseWriter, r *http.Request) bool {
 		if !strings.HasSuffix(r.URL.Path, "/gateway/bot") || asked.Add(1) > 3 { // the findings of the start ask as well
 			return false
 		}
 		_ = json.NewEncoder(rw).Encode(map[string]any{"shards": 1,
 			"session_start_limit": map[string]any{"remaining": 0, "reset_after": 300, "max_concurrency": 1}})
 		return true
-	}
+	})
 	began := time.Now()
 	w.run()
 	if d := time.Since(began); d < 300*time.Millisecond || !strings.Contains(w.log.String(), "no more sessions today") {
@@ -142,7 +142,7 @@ func TestGatewayIsLimited(t *testing.T) {
 	w := newWorld(t)
 	var limited atomic.Int64
 	limited.Store(2)
-	w.Intercept = func(rw http.ResponseWriter, r *http.Request) bool {
+	w.Intercept(func(rw http.ResponseWriter, r *http.Request) bool {
 		if !strings.HasSuffix(r.URL.Path, "/gateway") || limited.Add(-1) < 0 {
 			return false
 		}
@@ -150,10 +150,10 @@ func TestGatewayIsLimited(t *testing.T) {
 		rw.WriteHeader(http.StatusTooManyRequests)
 		_, _ = io.WriteString(rw, `{"message":"You are being rate limited.","retry_after":1.0,"global":false}`)
 		return true
-	}
+	})
 	w.run()
 	limited.Store(1000)
-	w.Intercept = func(rw http.ResponseWriter, r *http.Request) bool {
+	w.Intercept(func(rw http.ResponseWriter, r *http.Request) bool {
 		if !strings.HasSuffix(r.URL.Path, "/gateway") {
 			return false
 		}
@@ -161,7 +161,7 @@ func TestGatewayIsLimited(t *testing.T) {
 		rw.WriteHeader(http.StatusTooManyRequests)
 		_, _ = io.WriteString(rw, `{"message":"You are being rate limited.","retry_after":40.0,"global":false}`)
 		return true
-	}
+	})
 	w.Forget()
 	time.Sleep(200 * time.Millisecond)
 	began := time.Now()
@@ -249,7 +249,7 @@ func TestFatalCodeInTheMiddle(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 		w.ended <- nil
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience):
 		t.Fatalf("it goes on trying\n%s", w.log)
 	}
 	if m, _, _ := w.Connections(); m != n {

@@ -221,7 +221,7 @@ func TestAliasesAreKept(t *testing.T) {
 		select {
 		case e = <-s.sink.got: // the first process still runs: it may be told instead
 		case e = <-next.sink.got:
-		case <-time.After(5 * time.Second):
+		case <-time.After(patience):
 			t.Fatal("nothing came")
 		}
 		if e.Place.ID != before.Place.ID {

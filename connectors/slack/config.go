@@ -139,6 +139,7 @@ type Bot struct {
 
 	running  sync.WaitGroup // goroutines of Run
 	begun    atomic.Bool    // whether this Run had a connection yet
+	opening  sync.Mutex     // while what was known before one is dropped
 	filling  sync.Mutex     // one catching up at a time
 	waiting  atomic.Bool    // whether another is to follow
 	gaps     gaps

@@ -59,14 +59,28 @@ func TestTwinsAreOneMessage(t *testing.T) {
 	for name, c := range map[string]struct{ first, second int }{"message first": {0, 1}, "mention first": {1, 0}} {
 		for files, bareOne := range map[string]int{"message lacks files": 0, "mention lacks files": 1} {
 			t.Run(name+", "+files, func(t *testing.T) {
-				s := open(t, nil).run()
-				s.twinWait = 5 * time.Second // the twin is what is waited for
+				s := open(t, nil)
+				s.twinWait = patience // the twin is what is waited for
+				s.sink.hold = make(chan struct{})
+				s.run()
 				m := s.fake.Store(fakeslack.Message{Channel: "C1", User: "U1", Text: mention("look"), Files: []fakeslack.File{s.fake.Upload("x", "", []byte("x"))}})
 				events := s.fake.EventsOf(m)
 				delete(events[bareOne], "files")
 				delete(events[0], "subtype")
 				s.must(s.fake.Emit(events[c.first]))
 				s.must(s.fake.Emit(events[c.second]))
+				s.eventually("both have come", func() bool {
+					s.queue.mu.Lock()
+					defer s.queue.mu.Unlock()
+					j := s.queue.pending[messageKey("C1", m.TS)]
+					if j == nil {
+						return false
+					}
+					j.mu.Lock()
+					defer j.mu.Unlock()
+					return j.kinds == kindMention|kindMessage
+				})
+				close(s.sink.hold)
 				if e := s.event(); len(e.Files) != 1 || e.Silent {
 					t.Errorf("%+v", e)
 				}
@@ -380,7 +394,7 @@ func TestStopIsAnOwnersWord(t *testing.T) {
 		if c != e.Place.Conversation() {
 			t.Error("another conversation was stopped")
 		}
-	case <-time.After(5 * time.Second):
+	case <-time.After(patience):
 		t.Error("not stopped")
 	}
 }
@@ -435,7 +449,7 @@ func TestStopIsForItsTime(t *testing.T) {
 	s.post(fakeslack.Message{Channel: "D1", User: "U1", Text: "stop"})
 	select {
 	case <-s.sink.stopped:
-	case <-time.After(5 * time.Second):
+	case <-time.After(patience):
 		t.Error("not stopped")
 	}
 }

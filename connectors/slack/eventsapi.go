@@ -27,9 +27,10 @@ func (b *Bot) serve(ctx context.Context) error {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- srv.Serve(b.c.EventsListener) }()
+	b.connected(ctx, false)
 	b.seen.hears(true)
 	defer b.seen.hears(false)
-	b.connected(ctx, false)
+	b.isReady()
 	select {
 	case err := <-ended:
 		return err

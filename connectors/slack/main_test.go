@@ -15,6 +15,9 @@ import (
 
 const agent chat.AgentID = "agent"
 
+// patience is how long anything may take here: shared machines are slow.
+const patience = time.Minute
+
 // sink keeps what was delivered, and fails when told to.
 type sink struct {
 	mu      sync.Mutex
@@ -130,7 +133,7 @@ func (s *setup) run() *setup {
 			if !errors.Is(err, context.Canceled) {
 				s.t.Errorf("run: %v", err)
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(patience):
 			s.t.Error("run does not end")
 		}
 	})
@@ -138,7 +141,7 @@ func (s *setup) run() *setup {
 	case <-s.Ready():
 	case err := <-ended:
 		s.t.Fatalf("run: %v", err)
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience):
 		s.t.Fatalf("not ready: %s", s.log)
 	}
 	return s
@@ -181,7 +184,7 @@ func (s *setup) event() chat.Event {
 	select {
 	case e := <-s.sink.got:
 		return e
-	case <-time.After(5 * time.Second):
+	case <-time.After(patience):
 		s.t.Fatalf("no event came; log:\n%s", s.log)
 	}
 	return chat.Event{}
@@ -206,7 +209,7 @@ func (s *setup) quiet() {
 // eventually waits for what has no signal of its own.
 func (s *setup) eventually(what string, f func() bool) {
 	s.t.Helper()
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		if f() {
 			return
 		}

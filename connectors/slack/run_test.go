@@ -23,7 +23,7 @@ func TestWrongTokensEndRun(t *testing.T) {
 		"bot": func(c *Config) { c.BotToken = "xoxb-wrong" }, "app": func(c *Config) { c.AppToken = "xapp-wrong" },
 	} {
 		s := open(t, change)
-		ctx, cancel := timeout(t, 10*time.Second)
+		ctx, cancel := timeout(t, patience)
 		defer cancel()
 		var a *AuthError
 		if err := s.Run(ctx); !errors.As(err, &a) || a.Token != token || strings.Contains(err.Error(), "wrong") {
@@ -32,7 +32,7 @@ func TestWrongTokensEndRun(t *testing.T) {
 	}
 	// slack-go takes this one for a passing failure.
 	s := open(t, func(c *Config) { c.AppToken = fakeslack.BotToken })
-	ctx, cancel := timeout(t, 10*time.Second)
+	ctx, cancel := timeout(t, patience)
 	defer cancel()
 	var a *AuthError
 	if err := s.Run(ctx); !errors.As(err, &a) || a.Token != "app" || a.Code != "not_allowed_token_type" {

@@ -213,7 +213,7 @@ func (s *seen) now() (generation int) {
 }
 
 // hears counts the connections that bring events. Without one they go to
-// another process, or to nobody. Whoever connects says missed as well.
+// another process, or to nobody. Whoever connects says missed before.
 func (s *seen) hears(yes bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

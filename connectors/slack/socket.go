@@ -102,8 +102,9 @@ func (b *Bot) session(ctx context.Context, hellos *int) (wait time.Duration, err
 				}
 			case socketmode.EventTypeHello:
 				*hellos++
-				hear(true)
 				b.connected(ctx, *hellos > 1)
+				hear(true)
+				b.isReady()
 			default:
 				b.envelope(ctx, sctx, s, e)
 			}
@@ -114,9 +115,16 @@ func (b *Bot) session(ctx context.Context, hellos *int) (wait time.Duration, err
 // done reports whether the run has ended and been told of.
 func done(ended chan error) bool { return len(ended) > 0 }
 
-// connected: after a gap nothing that was known of places holds.
+// isReady: what happens from now on is heard, and what was known before is
+// asked again.
+func (b *Bot) isReady() { b.readyOnce.Do(func() { close(b.ready) }) }
+
+// connected: after a gap nothing that was known of places holds. It comes before
+// the connection counts as heard: what is remembered would be taken for the
+// truth in between. Of two connections the second waits until that was done.
 func (b *Bot) connected(ctx context.Context, again bool) {
-	b.readyOnce.Do(func() { close(b.ready) })
+	b.opening.Lock()
+	defer b.opening.Unlock()
 	first := b.begun.CompareAndSwap(false, true)
 	if again || first {
 		b.facts.drop("")

@@ -55,6 +55,33 @@ func TestMemoryOfADeafProcess(t *testing.T) {
 	}
 }
 
+// Nor for the moment in which it hears again and has not dropped it yet, over
+// whichever connection.
+func TestMemoryIsDroppedBeforeItCounts(t *testing.T) {
+	s := open(t, nil)
+	known := s.seen.now()
+	s.facts.mu.Lock() // to drop what was known takes its time
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	s.eventually("both sockets are open", func() bool { return s.fake.Hellos() == sockets })
+	for end := time.Now().Add(300 * time.Millisecond); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if s.seen.current(known) {
+			t.Error("what was remembered before counts as told of")
+			break
+		}
+	}
+	s.facts.mu.Unlock()
+	s.bothOpen()
+	if s.seen.current(known) {
+		t.Error("it still does")
+	}
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("run: %v", err)
+	}
+}
+
 // What was said between two runs of one process is read from history, as it is
 // at a start; a thread that the agent was called to meanwhile is one of its own.
 func TestRunAgain(t *testing.T) {

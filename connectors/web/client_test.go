@@ -83,7 +83,7 @@ func TestAClientOutlastsARestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := <-s.sink.got
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	done := make(chan error, 1)
 	var a Answer

@@ -22,7 +22,7 @@ type reader struct {
 func (s *served) listen(path string) *reader {
 	t := s.t.(*testing.T)
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)
 	req, _ := http.NewRequestWithContext(ctx, "GET", s.base+path, nil)
 	res, err := s.http.Do(req)
@@ -170,7 +170,7 @@ func TestListenersAreBoundedAndProgressNeverWaits(t *testing.T) {
 	}()
 	select {
 	case <-done:
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("progress waits for a listener that does not listen")
 	}
 	if dirty, pr := l.take(); !dirty || pr == nil || pr.Step != 99_999 {

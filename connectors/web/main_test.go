@@ -282,7 +282,7 @@ func (s *served) reply(conv string, m sentJSON, kind chat.ReplyKind, text string
 
 func await(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(15 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		if ok() {
 			return
 		}

@@ -195,7 +195,7 @@ func (w *world) join(t *testing.T) {
 	t.Cleanup(func() { cancel(); <-ended })
 	select {
 	case <-w.bot.Ready():
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("the agent never came")
 	}
 	w.sync()
@@ -222,7 +222,7 @@ func (w *world) sync() {
 // until takes events until one is the awaited one.
 func (w *world) until(is func(told) bool) told {
 	w.Helper()
-	limit := time.After(20 * time.Second)
+	limit := time.After(time.Minute)
 	for {
 		select {
 		case e := <-w.sink.got:

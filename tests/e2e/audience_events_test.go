@@ -244,6 +244,11 @@ func echo(q *inquiry) {
 		}
 	}
 	heard := 0
+	for heard <= limit { // the other bot's last word is answered by nobody
+		wait(q, "an answer to an echo", func() bool { return len(q.said(at)) > heard })
+		repeat(q.said(at)[heard])
+		heard++
+	}
 	for quiet := time.Now(); time.Since(quiet) < 1500*time.Millisecond; time.Sleep(20 * time.Millisecond) {
 		said := q.said(at)
 		for ; heard < len(said); heard++ {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"sightline/cmd/service"
 	"sightline/tests/fakemodel"
 )
 
@@ -44,6 +45,9 @@ type crasher struct {
 	passed string // file: boundaries that were passed
 	p      *process
 
+	mu  sync.Mutex
+	now service.Running // what disturbs a turn asks while the next process starts
+
 	older, newer   file
 	olderP, newerP image.Image
 }
@@ -56,8 +60,21 @@ func newCrasher(t *testing.T, place func(*testing.T) crashPlace, m *fakemodel.Se
 	c.arm, c.passed = filepath.Join(c.home, "arm"), filepath.Join(c.home, "passed")
 	c.env = append(slices.Clone(env), c.place.env...)
 	c.env = append(c.env, armVar+"="+c.arm, boundaryVar+"="+c.passed, "SIGHTLINE_WORKSPACES=on")
-	c.p = start(t, c.home, c.env...)
+	c.start()
 	return c
+}
+
+func (c *crasher) start() {
+	c.p = start(c.t, c.home, c.env...)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.p.Ready
+}
+
+func (c *crasher) ready() service.Running {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
 }
 
 func (c *crasher) write(file, s string) {
@@ -68,9 +85,9 @@ func (c *crasher) write(file, s string) {
 
 // count asks the program's database for one number; -1: it can't be asked.
 func (c *crasher) count(sql string, args ...any) (n int) {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	db, err := pgx.Connect(ctx, c.p.Ready.Database)
+	db, err := pgx.Connect(ctx, c.ready().Database)
 	if err != nil {
 		return -1
 	}
@@ -79,6 +96,21 @@ func (c *crasher) count(sql string, args ...any) (n int) {
 		return -1
 	}
 	return n
+}
+
+// turn is the one that a question began, "" while it can't be told.
+func (c *crasher) turn(q string) (id string) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	db, err := pgx.Connect(ctx, c.ready().Database)
+	if err != nil {
+		return ""
+	}
+	defer db.Close(ctx)
+	if db.QueryRow(ctx, `SELECT t.id FROM turn t JOIN message m ON m.id = t.message WHERE m.text LIKE '%' || $1 AND m.text NOT LIKE '%and ' || $1`, q).Scan(&id) != nil {
+		return ""
+	}
+	return id
 }
 
 func (c *crasher) await(what string, f func() bool) bool {
@@ -125,7 +157,7 @@ func (c *crasher) run(turn crashTurn, boundary string) (p point) {
 		c.write(c.arm, "")
 		// A disturbance that was cut short has to be through before the next
 		// process, whose turn it would disturb.
-		c.p = start(c.t, c.home, c.env...)
+		c.start()
 	}
 	<-done
 	p.verdict, p.effects = c.outcome(d, turn, q)

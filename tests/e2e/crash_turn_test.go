@@ -35,7 +35,7 @@ var crashTurns = []crashTurn{
 		c.await("the second message", func() bool {
 			return c.count(`SELECT count(*) FROM message WHERE text LIKE '%and ' || $1`, question) > 0
 		})
-		time.Sleep(700 * time.Millisecond) // the signal is on its way to the turn
+		c.await("the signal to the turn", func() bool { return steered(c.ready().Temporal, c.turn(question)) })
 		close(h.release)
 	}},
 	// What it draws on is deleted while its answer is shown.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -118,6 +119,34 @@ func slowly(text string) func(fakemodel.Request) fakemodel.Reply {
 	}
 }
 
+// reined is the same, but keeps each of these words, and what is after it, back
+// until it is let go: however slow the machine is, what was said before is shown.
+func reined(t *testing.T, text string, words ...int) (model func(fakemodel.Request) fakemodel.Reply, release []func()) {
+	t.Helper()
+	kept := map[int]chan struct{}{}
+	for _, w := range words {
+		c := make(chan struct{})
+		kept[w] = c
+		release = append(release, sync.OnceFunc(func() { close(c) }))
+		t.Cleanup(release[len(release)-1])
+	}
+	return func(r fakemodel.Request) fakemodel.Reply {
+		a := slowly(text)(r)
+		a.Before = func(word int) {
+			if c := kept[word]; c != nil {
+				<-c
+			}
+		}
+		return a
+	}, release
+}
+
+// most is how many versions there may be of an answer that took so long: one
+// after a second and a half, one every 1.2 s from then on, and the last.
+func most(took time.Duration) int {
+	return max(6, 2+int((took-1500*time.Millisecond)/(1200*time.Millisecond)))
+}
+
 // drafted waits until some of the answer is shown, and not yet all.
 func (s stage) drafted(t *testing.T, before int) {
 	t.Helper()
@@ -147,16 +176,21 @@ func TestDraftsGrowIntoTheReply(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := make(t)
-			m, env := fake(t, slowly(slowAnswer))
+			model, release := reined(t, slowAnswer, 6, 9)
+			m, env := fake(t, model)
 			dir := home(t)
 			env = append(env, s.env...)
 			p := start(t, dir, env...)
 			s.say("a slow one")
+			began := time.Now()
 			s.drafted(t, 0)
+			release[0]()
+			wait(t, s.name+": the draft grows", func() bool { said := s.said(); return len(said) == 1 && strings.Contains(said[0], "eight") })
+			release[1]()
 			s.settled(t, slowAnswer)
 			versions := s.versions()
-			if n := len(versions); n < 3 || n > 6 {
-				t.Errorf("%d versions in five seconds: %q", n, versions)
+			if n, took := len(versions), time.Since(began); n < 3 || n > most(took) {
+				t.Errorf("%d versions in %v: %q", n, took, versions)
 			}
 			for i, v := range versions {
 				if !strings.HasPrefix(slowAnswer, v) || i > 0 && len(v) < len(versions[i-1]) {
@@ -243,15 +277,20 @@ func TestDraftsEndWithTheirTurn(t *testing.T) {
 			s := make(t)
 			m, env := fake(t, says("seen"))
 			dir := home(t)
-			start(t, dir, append(env, s.env...)...)
+			p := start(t, dir, append(env, s.env...)...)
 			shot, _ := noise(t, 60, 40, 81)
 			remove := s.say("look", file{"shot.png", shot})
 			s.settled(t, "seen")
 
-			m.Answer(steps(views("shot.png"), slowly(slowAnswer+" "+slowAnswer), says("made without it")))
+			model, release := reined(t, slowAnswer+" "+slowAnswer, 6)
+			m.Answer(steps(views("shot.png"), model, says("made without it")))
 			s.say("again")
 			s.drafted(t, 1)
 			remove()
+			wait(t, s.name+": the deletion is known", func() bool {
+				return query(t, p, `SELECT count(*)::text FROM message WHERE deleted_at IS NOT NULL`) == "1"
+			})
+			release[0]()
 			wait(t, s.name+": the draft is withdrawn", func() bool {
 				said := s.said()
 				return len(said) < 2 || !strings.HasPrefix(slowAnswer, said[1])
@@ -266,7 +305,8 @@ func TestDraftsEndWithTheirTurn(t *testing.T) {
 			})
 			want := s.said()
 
-			m.Answer(slowly(slowAnswer))
+			model, _ = reined(t, slowAnswer, 6) // and never comes to its end
+			m.Answer(model)
 			s.say("one to be stopped")
 			s.drafted(t, 2)
 			s.stop()
@@ -274,8 +314,9 @@ func TestDraftsEndWithTheirTurn(t *testing.T) {
 			s.settled(t, want...)
 
 			// A wish for too many tools comes after words that are shown.
+			model, release = reined(t, slowAnswer, 6)
 			m.Answer(func(r fakemodel.Request) fakemodel.Reply {
-				a := slowly(slowAnswer)(r)
+				a := model(r)
 				for i := range 17 {
 					a.Calls = append(a.Calls, fakemodel.Call{ID: fmt.Sprint("c", i), Name: "list_documents", Arguments: "{}"})
 				}
@@ -283,6 +324,7 @@ func TestDraftsEndWithTheirTurn(t *testing.T) {
 			})
 			s.say("one that fails")
 			s.drafted(t, 3)
+			release[0]()
 			wait(t, s.name+": the failure", func() bool { said := s.said(); return len(said) == 4 && strings.Contains(said[3], "too many tools") })
 			time.Sleep(300 * time.Millisecond)
 			if n := len(s.said()); n != 4 {

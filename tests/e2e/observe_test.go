@@ -47,7 +47,13 @@ func TestOperatorsSeeATurn(t *testing.T) {
 	shot, _ := noise(t, 400, 300, 77)
 
 	m.Answer(steps(calls("list_documents", `{}`), views(secretName), func(fakemodel.Request) fakemodel.Reply {
-		during = scrape(t, ops)
+		// The event is counted once it was handed over, which the turn does not wait for.
+		for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+			during = scrape(t, ops)
+			if n, _ := sample(during, "sightline_events_total", `outcome="ok"`); n > 0 {
+				break
+			}
+		}
 		return fakemodel.Reply{Text: secretAnswer}
 	}))
 	if a := ask(t, p.Client, "c", secretText, file{secretName, shot}); a.State != "answered" {
@@ -59,13 +65,12 @@ func TestOperatorsSeeATurn(t *testing.T) {
 	second := chat.TurnID(lastTurn(t, p))
 	// A row is finished a moment after its reply is seen.
 	var after string
-	for range 100 {
+	wait(t, "both turns to be counted", func() bool {
 		after = scrape(t, ops)
-		if n, _ := sample(after, "sightline_turns_total", `state="answered"`); n == 2 {
-			break
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
+		n, _ := sample(after, "sightline_turns_total", `state="answered"`)
+		timed, _ := sample(after, "sightline_turn_seconds_count", `state="answered"`)
+		return n >= 2 && timed >= 2
+	})
 
 	for _, c := range []struct {
 		when   string
@@ -127,18 +132,13 @@ func TestOperatorsSeeATurn(t *testing.T) {
 	nothingSecret(t, "a metric", []byte(during+after), shot)
 }
 
-func lastTurn(t *testing.T, p *process) string {
+func lastTurn(t *testing.T, p *process) (id string) {
 	t.Helper()
-	for range 200 {
-		if v := query(t, p, `SELECT id FROM turn WHERE state <> 'running' ORDER BY started_at DESC LIMIT 1`); v != "" {
-			if query(t, p, `SELECT count(*)::text FROM turn WHERE state = 'running'`) == "0" {
-				return v
-			}
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	t.Fatal("no turn ended")
-	return ""
+	wait(t, "the end of all turns", func() bool {
+		id = query(t, p, `SELECT id FROM turn WHERE state <> 'running' ORDER BY started_at DESC LIMIT 1`)
+		return id != "" && query(t, p, `SELECT count(*)::text FROM turn WHERE state = 'running'`) == "0"
+	})
+	return id
 }
 
 // nothingSecret looks for what people said and posted, and for who they are.
@@ -162,7 +162,7 @@ func nothingSecret(t *testing.T, where string, b []byte, picture []byte) {
 // Web UI would show.
 func visibleInTemporal(t *testing.T, p *process, turn chat.TurnID, look func(string, []byte)) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
 	defer cancel()
 	c, err := client.Dial(client.Options{HostPort: p.Ready.Temporal})
 	if err != nil {
@@ -182,25 +182,22 @@ func visibleInTemporal(t *testing.T, p *process, turn chat.TurnID, look func(str
 		}
 		return ids
 	}
-	var found []string
-	for range 100 { // visibility is eventual
-		found = list(`WorkflowType = 'Turn' AND SightlineState = 'answered' AND SightlinePlatform = 'web' AND SightlineAgent = 'sightline'`)
-		if len(found) == 2 {
-			break
-		}
-		time.Sleep(50 * time.Millisecond)
+	listed := func(n int, q string) (ids []string) { // visibility is eventual, of each workflow by itself
+		t.Helper()
+		wait(t, q, func() bool { ids = list(q); return len(ids) >= n })
+		return ids
 	}
-	if len(found) != 2 {
+	if found := listed(2, `WorkflowType = 'Turn' AND SightlineState = 'answered' AND SightlinePlatform = 'web' AND SightlineAgent = 'sightline'`); len(found) != 2 {
 		t.Errorf("turns found by attribute: %v", found)
 	}
-	if one := list(`WorkflowType = 'Turn' AND SightlineAttachments = 1`); len(one) != 1 || one[0] != string(turn) {
+	if one := listed(1, `WorkflowType = 'Turn' AND SightlineAttachments = 1`); len(one) != 1 || one[0] != string(turn) {
 		t.Errorf("turns with one attachment: %v, want %s", one, turn)
 	}
-	convs := list(`WorkflowType = 'Conversation' AND SightlineState = 'open' AND SightlineAttachments = 1`)
+	convs := listed(1, `WorkflowType = 'Conversation' AND SightlineState = 'open' AND SightlineAttachments = 1`)
 	if len(convs) != 1 {
 		t.Fatalf("conversations with one attachment: %v", convs)
 	}
-	if of := list(`SightlineConversation = '` + convs[0] + `'`); len(of) != 3 {
+	if of := listed(3, `SightlineConversation = '`+convs[0]+`'`); len(of) != 3 {
 		t.Errorf("workflows of the conversation: %v", of)
 	}
 	for _, id := range []string{convs[0], string(turn)} {
@@ -349,6 +346,11 @@ func inTheConsole(t *testing.T, p *process, dir string, turn chat.TurnID) {
 	}
 	att, conv := query(t, p, `SELECT id FROM attachment`), query(t, p, `SELECT id FROM conversation`)
 	upload := query(t, p, `SELECT native_file FROM attachment`)
+	// The conversation hears of its turn's end after the row says so.
+	wait(t, "the conversation to wait", func() bool {
+		_, body := get("/console/conversation/"+conv, at.Token)
+		return strings.Contains(body, "waiting, 0 queued")
+	})
 	for path, want := range map[string][]string{
 		"/console":                      {`href="/console/conversation/` + conv, "answered"},
 		"/console/conversation/" + conv: {`href="/console/turn/` + string(turn), `href="/console/attachment/` + att, "waiting, 0 queued"},

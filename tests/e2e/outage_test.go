@@ -280,13 +280,13 @@ func TestPlatformAnswers5xx(t *testing.T) {
 func discordFailing(t *testing.T) (crashPlace, func(bool)) {
 	var down atomic.Bool
 	pl := discordCrashesOn(t, func(s *fakediscord.Server) {
-		s.Intercept = func(w http.ResponseWriter, r *http.Request) bool {
+		s.Intercept(func(w http.ResponseWriter, r *http.Request) bool {
 			if !down.Load() || strings.Contains(r.URL.Path, "/gateway") {
 				return false
 			}
 			w.WriteHeader(http.StatusBadGateway)
 			return true
-		}
+		})
 	})
 	return pl, down.Store
 }

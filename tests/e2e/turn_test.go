@@ -18,6 +18,7 @@ import (
 	"sightline/cmd/local/testenv"
 	"sightline/connectors/web"
 	"sightline/tests/fakemodel"
+	"sightline/workflows"
 )
 
 // wait polls for something that has no event of its own.
@@ -29,6 +30,29 @@ func wait(t testing.TB, what string, f func() bool) {
 		}
 	}
 	t.Fatalf("%s: did not happen", what)
+}
+
+// steered reports whether a turn that runs was told of another message: from
+// then on its next step has it.
+func steered(temporal, turn string) bool {
+	c, err := client.Dial(client.Options{HostPort: temporal, Logger: silent{}})
+	if err != nil {
+		return false
+	}
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	it := c.GetWorkflowHistory(ctx, turn, "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	for it.HasNext() {
+		e, err := it.Next()
+		if err != nil {
+			return false
+		}
+		if e.GetWorkflowExecutionSignaledEventAttributes().GetSignalName() == workflows.SignalSteer {
+			return true
+		}
+	}
+	return false
 }
 
 // holding is a model whose first request waits until it is let go.
@@ -57,7 +81,7 @@ func TestSteering(t *testing.T) {
 	conv, first := send(t, p.Client, "c", "look at this", file{"one.png", one})
 	wait(t, "the first request", func() bool { return len(m.Requests()) == 1 })
 	_, second := send(t, p.Client, "c", "and at this one", file{"two.png", two})
-	time.Sleep(500 * time.Millisecond) // the signal is on its way to the turn
+	wait(t, "the signal to the turn", func() bool { return steered(p.Ready.Temporal, first.Turn) })
 	close(release)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -183,9 +207,13 @@ func TestLongTextsAreRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	list, err := c.ListWorkflow(context.Background(), &workflowservice.ListWorkflowExecutionsRequest{Namespace: "default"})
+	var list *workflowservice.ListWorkflowExecutionsResponse
+	wait(t, "a conversation and its two turns", func() bool { // what is listed follows the histories at a distance
+		list, err = c.ListWorkflow(context.Background(), &workflowservice.ListWorkflowExecutionsRequest{Namespace: "default"})
+		return err != nil || len(list.Executions) >= 3
+	})
 	if err != nil || len(list.Executions) != 3 {
-		t.Fatalf("%d workflows, %v", len(list.Executions), err)
+		t.Fatalf("%d workflows, %v", len(list.GetExecutions()), err)
 	}
 	for _, e := range list.Executions {
 		d, err := c.DescribeWorkflow(context.Background(), e.Execution.WorkflowId, e.Execution.RunId)
@@ -266,7 +294,9 @@ func TestWriteHistories(t *testing.T) {
 	}
 	during("steered", "one", 0, func(string, web.Sent) {
 		send(t, p.Client, "steered", "two")
-		time.Sleep(500 * time.Millisecond)
+		wait(t, "the signal to the turn", func() bool {
+			return steered(p.Ready.Temporal, query(t, p, `SELECT id FROM turn WHERE state = 'running'`))
+		})
 	}, calls("list_documents", `{}`), says("both"))
 	during("stopped", "wait", 0, func(conv string, _ web.Sent) {
 		if err := p.Client.Stop(ctx, conv); err != nil {

@@ -16,7 +16,7 @@ func unrulyDiscord(t *testing.T) unruly {
 	s.IdentifyWindow = 4900 * time.Millisecond // Discord's own, less what a message takes
 	s.Heartbeat = 300 * time.Millisecond       // discordgo gives a connection up after five without an answer
 	var refuse atomic.Int64                    // requests for the gateway and connections that are still refused
-	s.Intercept = func(w http.ResponseWriter, r *http.Request) bool {
+	s.Intercept(func(w http.ResponseWriter, r *http.Request) bool {
 		if !strings.Contains(r.URL.Path, "/gateway") || refuse.Add(-1) < 0 {
 			return false
 		}
@@ -28,7 +28,7 @@ func unrulyDiscord(t *testing.T) unruly {
 		}
 		w.WriteHeader(http.StatusServiceUnavailable)
 		return true
-	}
+	})
 	ann := s.AddUser("ann")
 	guild := s.AddGuild(ann)
 	places := []string{s.AddChannel(guild), s.AddChannel(guild), s.AddDM(ann), s.AddDM(s.AddUser("bob"))}

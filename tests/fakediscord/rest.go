@@ -13,7 +13,7 @@ import (
 var version = regexp.MustCompile(`^/api/v(9|10)(/.*)$`)
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
-	if h := s.Intercept; h != nil && h(w, r) {
+	if h := s.intercept.Load(); h != nil && *h != nil && (*h)(w, r) {
 		return
 	}
 	s.handle(w, r)

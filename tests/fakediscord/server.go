@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -41,11 +42,11 @@ type Server struct {
 	// GlobalLimit is how many requests any second has room for; the platform's
 	// is 50. 0 is not enforced: a test's own requests are not a bot's.
 	GlobalLimit int
-	// Intercept, when set, may answer a request instead of the fake.
-	Intercept func(w http.ResponseWriter, r *http.Request) (done bool)
 
 	t    testing.TB
 	http *httptest.Server
+
+	intercept atomic.Pointer[func(w http.ResponseWriter, r *http.Request) (done bool)]
 
 	mu           sync.Mutex
 	now          time.Duration // added to the clock
@@ -290,6 +291,20 @@ func Deny(role string, p int64) Overwrite {
 }
 func Member(user string, allow, deny int64) Overwrite {
 	return Overwrite{ID: user, Type: 1, Allow: fmt.Sprint(allow), Deny: fmt.Sprint(deny)}
+}
+
+// Intercept has a function asked about every request from now on: it may answer
+// one instead of the fake; nil ends it. A bot may be at work meanwhile.
+func (s *Server) Intercept(f func(w http.ResponseWriter, r *http.Request) (done bool)) {
+	s.intercept.Store(&f)
+}
+
+// Grant sets the privileged intents that the portal grants, while a bot may be
+// at work.
+func (s *Server) Grant(intents int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.PortalIntents = intents
 }
 
 // SecondToken is another agent's. The fake has one bot user, which is both

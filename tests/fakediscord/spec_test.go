@@ -94,7 +94,7 @@ func TestAgainstTheSpecification(t *testing.T) {
 
 	var mu sync.Mutex
 	var samples []sample
-	s.Intercept = func(w http.ResponseWriter, r *http.Request) bool {
+	s.Intercept(func(w http.ResponseWriter, r *http.Request) bool {
 		schema := ""
 		switch {
 		case r.Method == "POST" && strings.HasSuffix(r.URL.Path, "/messages"):
@@ -127,7 +127,7 @@ func TestAgainstTheSpecification(t *testing.T) {
 		_, _ = w.Write(rec.Body.Bytes())
 		samples = append(samples, sample{"the answer to " + r.Method, "MessageResponse", rec.Body.Bytes()})
 		return true
-	}
+	})
 	bot, err := discord.New(discord.Config{Agent: "main", Token: s.Token, APIURL: s.URL})
 	if err != nil {
 		t.Fatal(err)

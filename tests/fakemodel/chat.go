@@ -115,6 +115,9 @@ func (a Reply) pieces() iter.Seq2[int, string] {
 			if i > 0 {
 				time.Sleep(a.Pace)
 			}
+			if a.Pace > 0 && a.Before != nil {
+				a.Before(i)
+			}
 			if !yield(i, p) {
 				return
 			}

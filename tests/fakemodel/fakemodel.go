@@ -80,6 +80,8 @@ type Reply struct {
 	Wait       <-chan struct{} // answered once closed; the connection may end before
 	// Pace, if set, is how long the text's words are apart: a slow model.
 	Pace time.Duration
+	// Before, if set, is asked before each word of a slow model; it may wait.
+	Before func(word int)
 }
 
 // Server is the fake. Requests arrive in any order and at once.

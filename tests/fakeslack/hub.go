@@ -18,8 +18,13 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// maxAttempts is how often an envelope is sent before it is given up.
-const maxAttempts = 4
+// An envelope is given up once it was sent again so often, and no sooner than
+// this after the first time: Slack's own repetitions take minutes, and an app
+// is not away because it is slow to somebody who counts in milliseconds.
+const (
+	maxAttempts = 4
+	giveUpAfter = time.Minute
+)
 
 // hub is Socket Mode: it sends each envelope down one connection and again,
 // down any, until it is acknowledged.
@@ -59,6 +64,7 @@ type envelope struct {
 	Attempt  int    `json:"retry_attempt"`
 	Reason   string `json:"retry_reason"`
 	lastSent time.Time
+	begun    time.Time
 }
 
 func (h *hub) init(s *Server) {
@@ -95,12 +101,16 @@ func (h *hub) link(w http.ResponseWriter, r *http.Request) {
 		return nil
 	})
 	defer ws.Close()
-	c.send(object{"type": "hello", "num_connections": 1, "connection_info": object{"app_id": "A0FAKE"},
-		"debug_info": object{"host": "fake", "approximate_connection_time": 3600}})
+	// It counts before the client hears so: whoever asks after that finds it, and
+	// no event overtakes the hello.
+	c.mu.Lock()
 	h.mu.Lock()
 	h.conns = append(h.conns, c)
 	h.hellos++
 	h.mu.Unlock()
+	c.write(object{"type": "hello", "num_connections": 1, "connection_info": object{"app_id": "A0FAKE"},
+		"debug_info": object{"host": "fake", "approximate_connection_time": 3600}})
+	c.mu.Unlock()
 	h.flush()
 	for {
 		var a struct {
@@ -112,14 +122,26 @@ func (h *hub) link(w http.ResponseWriter, r *http.Request) {
 		}
 		h.ack(a.ID, string(a.Payload))
 	}
+	h.end(c)
+}
+
+// end closes a connection. Nothing is sent down it any more, whenever its
+// reader comes to know.
+func (h *hub) end(c *conn) {
 	h.mu.Lock()
 	h.conns = slices.DeleteFunc(h.conns, func(o *conn) bool { return o == c })
 	h.mu.Unlock()
+	_ = c.ws.Close()
 }
 
 func (c *conn) send(v any) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	return c.write(v)
+}
+
+// write is send for whoever has the lock.
+func (c *conn) write(v any) bool {
 	_ = c.ws.SetWriteDeadline(time.Now().Add(5 * time.Second))
 	return c.ws.WriteJSON(v) == nil
 }
@@ -163,17 +185,22 @@ func (h *hub) sendDue(due func(*envelope) bool) {
 	if len(h.conns) > 0 {
 		for _, e := range h.open {
 			if due(e) {
-				if !e.lastSent.IsZero() {
+				now := time.Now()
+				if e.lastSent.IsZero() {
+					e.begun = now
+				} else {
 					e.Attempt++
 					e.Reason = "timeout"
 				}
-				e.lastSent = time.Now()
+				e.lastSent = now
 				h.next++
 				list = append(list, out{h.conns[h.next%len(h.conns)], *e})
 			}
 		}
 	}
-	h.open = slices.DeleteFunc(h.open, func(e *envelope) bool { return e.Attempt >= maxAttempts })
+	h.open = slices.DeleteFunc(h.open, func(e *envelope) bool {
+		return e.Attempt >= maxAttempts && time.Since(e.begun) >= giveUpAfter
+	})
 	h.mu.Unlock()
 	for _, o := range list {
 		o.c.send(o.e)
@@ -182,7 +209,7 @@ func (h *hub) sendDue(due func(*envelope) bool) {
 		h.cut = max(0, h.cut-1)
 		h.mu.Unlock()
 		if cut {
-			_ = o.c.ws.Close()
+			h.end(o.c)
 		}
 	}
 }
@@ -220,7 +247,7 @@ func (h *hub) each(f func(*conn)) {
 	}
 }
 
-func (h *hub) drop() { h.each(func(c *conn) { _ = c.ws.Close() }) }
+func (h *hub) drop() { h.each(h.end) }
 
 func (h *hub) emit(event any) {
 	// The lock of the server may be held: nothing here takes it.
@@ -369,7 +396,7 @@ func (s *Server) DropOneSocket() {
 	first := true
 	s.hub.each(func(c *conn) {
 		if first {
-			_ = c.ws.Close()
+			s.hub.end(c)
 		}
 		first = false
 	})

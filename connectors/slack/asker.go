@@ -21,22 +21,18 @@ func (b *Bot) askerReads(ctx context.Context, self identity, channel string, i c
 		return "", nil // the place of the answer decides, as it does for everybody
 	case a.Platform != Platform || a.User == "":
 		return "it is not known who asks", nil
-	case i.IsIM:
-		if i.User != a.User {
-			return "the one who asks does not take part in the direct message", nil
-		}
-		return "", nil
+	case i.IsIM && i.User != a.User:
+		return "the one who asks does not take part in the direct message", nil
 	}
-	if !i.IsPrivate && !i.IsMPIM {
-		u, err := b.readers.user(ctx, b, a.User)
-		switch {
-		case err != nil:
-			return "", fmt.Errorf("slack: who asks could not be looked up: %w", err)
-		case u.Deleted:
-			return "the one who asks is not in the workspace any more", nil
-		case !u.guest() && u.TeamID == self.Team:
-			return "", nil
-		}
+	// Whoever is deactivated stays in direct messages, and in lists of members.
+	u, err := b.readers.user(ctx, b, a.User)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("slack: who asks could not be looked up: %w", err)
+	case u.Deleted:
+		return "the one who asks is not in the workspace any more", nil
+	case i.IsIM, !i.IsPrivate && !i.IsMPIM && !u.guest() && u.TeamID == self.Team:
+		return "", nil
 	}
 	in, err := b.readers.member(ctx, b, channel, a)
 	if errors.Is(err, errTooMany) {

@@ -160,21 +160,19 @@ func (b *Bot) since(ctx context.Context, channel, from string) (list []message, 
 // unmarked adds the agent's conversations of which nothing was ever taken: it
 // may have been called to them while nobody listened.
 func (b *Bot) unmarked(ctx context.Context, owed map[string]string, since string) (ok bool) {
-	in := url.Values{"types": {"public_channel,private_channel,mpim,im"}, "exclude_archived": {"true"}, "limit": {strconv.Itoa(pageSize)}}
-	_, err := b.api.pages(ctx, "users.conversations", in, maxPages, func(p page) bool {
-		for _, c := range p.Channels {
-			id := b.facts.canonical(c.ID)
-			if _, known := owed[id]; !known && id != "" {
-				owed[id] = since
-			}
-		}
-		return false
-	})
-	if err != nil {
-		if ctx.Err() == nil {
-			b.log.Warn("messages may have been missed: the agent's channels can't be listed", "error", err)
-		}
-		return !passed(err)
+	err := b.recognize(ctx) // else a known one would be another
+	var list []channelInfo
+	if err == nil {
+		list, err = b.conversations(ctx)
 	}
-	return true
+	if err != nil && ctx.Err() == nil {
+		b.log.Warn("messages may have been missed: the agent's channels can't be listed", "error", err)
+	}
+	for _, c := range list {
+		id := b.facts.canonical(c.ID)
+		if _, known := owed[id]; !known && id != "" {
+			owed[id] = since
+		}
+	}
+	return err == nil || !passed(err)
 }

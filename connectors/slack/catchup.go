@@ -79,18 +79,37 @@ func (b *Bot) catchUp(ctx context.Context) {
 	b.filling.Lock()
 	b.waiting.Store(false)
 	rest := b.backfill(ctx)
-	if err := b.compare(ctx); err != nil && ctx.Err() == nil {
+	if err := b.compare(ctx, ""); err != nil && ctx.Err() == nil {
 		b.log.Warn("edits and deletions may have been missed", "error", err)
 	}
 	b.filling.Unlock()
 	b.fillRest(ctx, rest)
 }
 
-// compare looks at the newest messages that the store has, as Slack has them
-// now: events of edits and deletions do not come again. Channels are read as a
-// whole, and threads one by one; each in its channel's lane, so that what is
-// read is not older than what was delivered before.
-func (b *Bot) compare(ctx context.Context) error {
+// again: while the agent was not in a channel nobody told it what became of the
+// messages there, or of its ID.
+func (b *Bot) again(ctx context.Context, channel string) {
+	b.facts.drop("") // under its old ID, too
+	b.seen.missed()
+	b.running.Go(func() {
+		b.filling.Lock()
+		defer b.filling.Unlock()
+		err := b.recognize(ctx)
+		if cerr := b.compare(ctx, b.facts.canonical(channel)); cerr != nil {
+			err = cerr
+		}
+		if err != nil && ctx.Err() == nil {
+			b.log.Warn("edits and deletions may have been missed", "channel", channel, "error", err)
+		}
+	})
+}
+
+// compare looks at the newest messages that the store has, of all channels or
+// of one, as Slack has them now: events of edits and deletions do not come
+// again. Channels are read as a whole, and threads one by one; each in its
+// channel's lane, so that what is read is not older than what was delivered
+// before.
+func (b *Bot) compare(ctx context.Context, only string) error {
 	if b.c.Recent == nil {
 		return nil
 	}
@@ -103,6 +122,9 @@ func (b *Bot) compare(ctx context.Context) error {
 	var order []where // the newest first
 	for _, r := range list {
 		w := where{b.facts.canonical(r.Channel), r.Thread}
+		if only != "" && w.channel != only {
+			continue
+		}
 		if r.Thread == r.TS {
 			w.thread = "" // it is in its channel's history
 		}

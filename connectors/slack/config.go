@@ -137,6 +137,9 @@ type Bot struct {
 	aliasMu sync.Mutex
 	aliased time.Time // when aliases were read from the store
 
+	recognizing sync.Mutex
+	recognized  int // the generation for which it is known which channels have new IDs
+
 	running  sync.WaitGroup // goroutines of Run
 	begun    atomic.Bool    // whether this Run had a connection yet
 	opening  sync.Mutex     // while what was known before one is dropped
@@ -192,7 +195,7 @@ func New(c Config) (*Bot, error) {
 	if base.Scheme != "https" && !(base.Scheme == "http" && loopback(base.Hostname())) {
 		return nil, errors.New("slack: the API URL is not https, and not http on loopback")
 	}
-	b := &Bot{c: c, owners: map[string]bool{}, ready: make(chan struct{})}
+	b := &Bot{c: c, owners: map[string]bool{}, ready: make(chan struct{}), recognized: -1}
 	for _, o := range c.Owners {
 		if !ownerForm.MatchString(o) {
 			return nil, fmt.Errorf("slack: owner %q is not of the form TEAM/USER", o)

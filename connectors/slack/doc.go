@@ -18,8 +18,11 @@
 // the store before a newer message is delivered, so that a process that is
 // killed leaves it to the next one. The newest messages that the store has are
 // compared with it for edits and deletions (20 channels and 20 threads, five
-// pages each; the rest is refused at its next fetch). The slash command is the one exception: Slack wants its
-// acknowledgement within three seconds, and a person can repeat a command.
+// pages each; the rest is refused at its next fetch), and those of a channel
+// when the agent is invited to it again. A channel whose new ID was missed is
+// known by asking for it under the old one. The slash command is the one
+// exception: Slack wants its acknowledgement within three seconds, and a person
+// can repeat a command.
 //
 // A conversation is a thread: whoever mentions the agent at the top of a
 // channel is answered in the thread below, and the message belongs to it. In

@@ -22,6 +22,9 @@ func (b *Bot) message(ctx context.Context, j *job) error {
 	if err != nil {
 		return err
 	}
+	if err := b.named(ctx, j); err != nil {
+		return err
+	}
 	m, mention, _ := j.snapshot()
 	if self.wrote(&m) {
 		b.threads.join(m.Channel, m.thread())

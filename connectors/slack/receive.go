@@ -27,7 +27,8 @@ func (b *Bot) take(ctx context.Context, raw []byte, done func(error)) {
 		return
 	}
 	var kind struct {
-		Type string `json:"type"`
+		Type string          `json:"type"`
+		User json.RawMessage `json:"user"` // an ID, in those that are asked for it
 	}
 	_ = json.Unmarshal(d.Event, &kind)
 	if !slices.Contains(read, kind.Type) {
@@ -35,6 +36,9 @@ func (b *Bot) take(ctx context.Context, raw []byte, done func(error)) {
 		// is an object in some.
 		if slices.Contains(changesAudience, kind.Type) {
 			b.facts.drop(channelOf(d.Event)) // without one: everything
+			if b.invited(ctx, kind.Type, kind.User) {
+				b.again(ctx, channelOf(d.Event))
+			}
 		} else if !slices.Contains(harmless, kind.Type) {
 			b.unreadable(channelOf(d.Event), "the event is of an unknown kind: "+kind.Type, nil)
 		}
@@ -106,6 +110,16 @@ var harmless = []string{
 	"team_join", "tokens_revoked", "app_uninstalled", "message_metadata_posted",
 }
 
+// invited: the event says that the agent itself is in a channel now.
+func (b *Bot) invited(ctx context.Context, kind string, user json.RawMessage) bool {
+	var id string
+	if kind != "member_joined_channel" || json.Unmarshal(user, &id) != nil {
+		return false
+	}
+	self, err := b.introduced(ctx) // known since Run began
+	return err == nil && self.User == id
+}
+
 // channelOf reads the channel, which some events carry as an ID and others as
 // an object.
 func channelOf(raw []byte) string {
@@ -169,6 +183,9 @@ func (b *Bot) changed(ctx context.Context, j *job) error {
 	if m == nil || m.TS == "" {
 		b.unreadable(j.channel, "an edit without its message", nil)
 		return nil
+	}
+	if err := b.named(ctx, j); err != nil {
+		return err
 	}
 	m.Channel = j.channel
 	if m.Subtype == "tombstone" { // what is left of a message with replies
@@ -249,6 +266,9 @@ func (b *Bot) deleted(ctx context.Context, j *job) error {
 	if ts == "" {
 		b.unreadable(j.channel, "a deletion that names no message", nil)
 		return nil
+	}
+	if err := b.named(ctx, j); err != nil {
+		return err
 	}
 	self, err := b.me(ctx)
 	if err != nil {

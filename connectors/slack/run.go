@@ -91,7 +91,7 @@ var scopes = []scope{
 	{"groups:history", "messages of private channels can't be read"}, {"groups:read", "private channels can't be looked up"},
 	{"im:history", "direct messages can't be read"}, {"im:read", "direct messages can't be looked up"},
 	{"mpim:history", "group direct messages can't be read"}, {"mpim:read", "group direct messages can't be looked up"},
-	{"users:read", "people have no names"}, {"files:read", "no picture or document can be opened"}, {"files:write", "no file can go with an answer"},
+	{"users:read", "people have no names, and nothing that they ask about can be opened"}, {"files:read", "no picture or document can be opened"}, {"files:write", "no file can go with an answer"},
 	{"chat:write", "nothing can be answered"}, {"commands", "the slash command is not heard"},
 }
 

@@ -189,6 +189,12 @@ func (s *seen) mark(channel, ts string) {
 	}
 }
 
+func (s *seen) hasMark(channel string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.marks[channel] != ""
+}
+
 func (s *seen) marked() map[string]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -36,13 +36,19 @@ func (s *Server) Kick(channel, user string) error {
 }
 
 // Share gives a channel another ID, as it happens when it is shared. The old
-// one goes on resolving.
+// ones go on resolving.
 func (s *Server) Share(old, id string) error {
 	s.mu.Lock()
 	c := s.channels[old]
 	delete(s.channels, old)
 	c.ID, c.IsExtShared = id, true
-	s.channels[id], s.messages[id], s.moved[old] = c, s.messages[old], id
+	s.channels[id], s.messages[id] = c, s.messages[old]
+	for first, now := range s.moved {
+		if now == old {
+			s.moved[first] = id
+		}
+	}
+	s.moved[old] = id
 	delete(s.messages, old)
 	s.mu.Unlock()
 	return s.Emit(map[string]any{"type": "channel_id_changed", "old_channel_id": old, "new_channel_id": id})
@@ -165,22 +171,29 @@ func (s *Server) object(m Message) map[string]any {
 
 // Edit changes a message and says so.
 func (s *Server) Edit(channel, ts string, f func(*Message)) error {
+	e, err := s.Amend(channel, ts, f)
+	if err != nil {
+		return err
+	}
+	return s.Emit(e)
+}
+
+// Amend changes a message without an event.
+func (s *Server) Amend(channel, ts string, f func(*Message)) (change map[string]any, err error) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	n := s.find(channel, ts)
 	if n < 0 {
-		s.mu.Unlock()
-		return fmt.Errorf("fakeslack: no message %s", ts)
+		return nil, fmt.Errorf("fakeslack: no message %s", ts)
 	}
 	m := &s.messages[channel][n]
 	before := s.object(*m)
 	f(m)
 	m.Edited = map[string]any{"user": m.User, "ts": s.tick()}
-	e := map[string]any{
+	return map[string]any{
 		"type": "message", "subtype": "message_changed", "hidden": true, "channel": channel, "ts": s.tick(), "event_ts": s.tick(),
 		"message": s.object(*m), "previous_message": before,
-	}
-	s.mu.Unlock()
-	return s.Emit(e)
+	}, nil
 }
 
 // Remove deletes a message without an event.
@@ -209,20 +222,46 @@ func (s *Server) Delete(channel, ts string) error {
 }
 
 // DeleteFile leaves a tombstone in every message, and says that it is gone.
-func (s *Server) DeleteFile(id string) error {
+func (s *Server) DeleteFile(id string) error { return s.Emit(s.Purge(id)) }
+
+// Purge is DeleteFile without an event. What was forwarded goes as well.
+func (s *Server) Purge(id string) (deletion map[string]any) {
+	s.replaceFile(File{ID: id, Mode: "tombstone"})
+	return map[string]any{"type": "file_deleted", "file_id": id}
+}
+
+// HideFile is what a workspace's plan does to old files, without an event. The
+// host would still serve it.
+func (s *Server) HideFile(id string) {
 	s.mu.Lock()
-	s.files[id] = &File{ID: id, Mode: "tombstone"}
-	for _, list := range s.messages {
-		for n := range list {
-			for k := range list[n].Files {
-				if list[n].Files[k].ID == id {
-					list[n].Files[k] = File{ID: id, Mode: "tombstone"}
-				}
+	f := *s.files[id]
+	s.mu.Unlock()
+	f.Mode = "hidden_by_limit"
+	s.replaceFile(f)
+}
+
+func (s *Server) replaceFile(f File) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.files[f.ID] = &f
+	swap := func(list []File) {
+		for k := range list {
+			if list[k].ID == f.ID {
+				list[k] = f
 			}
 		}
 	}
-	s.mu.Unlock()
-	return s.Emit(map[string]any{"type": "file_deleted", "file_id": id})
+	for _, list := range s.messages {
+		for n := range list {
+			// The lists may be shared with whoever posted them.
+			list[n].Files, list[n].Attachments = slices.Clone(list[n].Files), slices.Clone(list[n].Attachments)
+			swap(list[n].Files)
+			for k := range list[n].Attachments {
+				list[n].Attachments[k].Files = slices.Clone(list[n].Attachments[k].Files)
+				swap(list[n].Attachments[k].Files)
+			}
+		}
+	}
 }
 
 // HideFor keeps a message out of the next n lookups.

@@ -37,6 +37,7 @@ type Channel struct {
 	IsPrivate   bool     `json:"is_private"`
 	IsExtShared bool     `json:"is_ext_shared"`
 	IsMember    bool     `json:"is_member"`
+	IsArchived  bool     `json:"is_archived"` // it can be read, and takes no message
 	User        string   `json:"user,omitempty"`
 	Members     []string `json:"-"`
 }
@@ -50,6 +51,10 @@ type User struct {
 
 	Deleted    bool `json:"deleted"`
 	Restricted bool `json:"is_restricted"` // a guest
+	// UltraRestricted is a guest of one channel, who is Restricted as well.
+	UltraRestricted bool `json:"is_ultra_restricted"`
+	// Stranger is of another team, and known by a shared channel.
+	Stranger bool `json:"is_stranger"`
 }
 
 // File is a file object. Data is what the host serves.

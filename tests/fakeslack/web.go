@@ -143,7 +143,7 @@ func (s *Server) answer(name, token string, in map[string]string) object {
 		}
 		var list []*Channel
 		for _, id := range slices.Sorted(maps.Keys(s.channels)) {
-			if c := s.channels[id]; c.IsMember || c.IsIM {
+			if c := s.channels[id]; (c.IsMember || c.IsIM) && !(c.IsArchived && truth(in["exclude_archived"])) {
 				list = append(list, c)
 			}
 		}
@@ -260,6 +260,8 @@ func (s *Server) say(name string, in map[string]string) object {
 		return refuse("channel_not_found")
 	case !c.IsMember && !c.IsIM:
 		return refuse("not_in_channel")
+	case c.IsArchived:
+		return refuse("is_archived")
 	}
 	switch name {
 	case "assistant.threads.setStatus":

@@ -16,11 +16,11 @@ const (
 	comparedPages    = 3
 )
 
-// compare looks at the newest messages that the store has, as Discord has them
-// now: only a resumed session is told of edits and deletions that it missed.
-// Each channel is read in its lane, so that what is read is not older than
-// what was delivered before.
-func (b *Bot) compare(ctx context.Context, sh shard) {
+// compare looks at the newest messages that the store has of these guilds, as
+// Discord has them now: only a resumed session is told of edits and deletions
+// that it missed, and nobody who was not in the guild. Each channel is read in
+// its lane, so that what is read is not older than what was delivered before.
+func (b *Bot) compare(ctx context.Context, of func(guildID string) bool) {
 	if b.c.Recent == nil {
 		return
 	}
@@ -37,7 +37,7 @@ func (b *Bot) compare(ctx context.Context, sh shard) {
 		if r.Workspace == directWorkspace {
 			r.Workspace = ""
 		}
-		if !isSnowflake(r.Channel) || !isSnowflake(r.Message) || !sh.has(r.Workspace) {
+		if !isSnowflake(r.Channel) || !isSnowflake(r.Message) || !of(r.Workspace) {
 			continue
 		}
 		if groups[r.Channel] == nil {

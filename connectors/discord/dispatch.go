@@ -33,7 +33,7 @@ func (b *Bot) sort(ctx context.Context, sh shard, kind string, raw json.RawMessa
 				b.backfill(ctx, c)
 			}
 		}
-		b.running.Go(func() { b.compare(ctx, sh) })
+		b.running.Go(func() { b.compare(ctx, sh.has) })
 		b.heard(sh)
 	case "RESUMED":
 		b.facts.drop("")
@@ -237,6 +237,7 @@ func (b *Bot) guildCame(ctx context.Context, raw json.RawMessage) error {
 	}
 	if again {
 		b.mark(ctx, Mark{Guild: g.ID, Channel: guildKey(g.ID), Message: joined})
+		b.running.Go(func() { b.compare(ctx, func(guildID string) bool { return guildID == g.ID }) })
 	}
 	if !known {
 		b.mark(ctx, Mark{Guild: g.ID, Channel: guildKey(g.ID), Message: snowflakeAt(b.c.Now())})

@@ -199,6 +199,26 @@ func TestLetInAgain(t *testing.T) {
 	w.nothing(quiet)
 }
 
+// What was deleted while it was out of a server is found when it is let in
+// again, by a process that went on all the time.
+func TestDeletedWhileOut(t *testing.T) {
+	w, k := newWorld(t), &book{}
+	w.change = func(c *Config) { c.Recent = k.recent }
+	w.run()
+	m := w.Post(w.channel, w.alice, draft{Text: w.at() + " look", Files: []fakediscord.File{png("a.png")}})
+	e := w.next()
+	k.keep(e, w.channel)
+	w.Lose(true)
+	w.Delete(m)
+	w.Lose(false)
+	time.Sleep(2 * time.Millisecond)
+	w.Rejoin(w.guild)
+	if g := w.next(); g.Kind != chat.MessageDeleted || g.Message.ID != e.Message.ID {
+		t.Errorf("%+v", g)
+	}
+	w.nothing(w.channel)
+}
+
 // A creation that can't be read is read from the channel; that it was edited
 // meanwhile makes it no edit.
 func TestUnreadableAndEditedSince(t *testing.T) {

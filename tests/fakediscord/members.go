@@ -21,7 +21,9 @@ func (s *Server) Join(guildID, user string) {
 func (s *Server) Rejoin(guildID string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.guilds[guildID].Joined = s.stamp()
+	g := s.guilds[guildID]
+	g.Joined = s.stamp()
+	s.dispatch("GUILD_CREATE", s.guildCreate(g), intentGuilds, nil)
 }
 
 // Archive closes a thread and gives it another name.

@@ -10,9 +10,9 @@
 //	history  ─┘   the twins        └ ...                ┘
 //
 // An event is acknowledged after its lane has delivered it and never before;
-// what fails is left to Slack's own retry. What was missed in between is read
-// from history when a connection comes back, and again until all of it was
-// read and delivered: 10,000 messages a channel, the threads that had replies
+// what fails is left to Slack's own retry, and read from history besides, for as
+// long as it takes. What was missed in between is read from history when a
+// connection comes back, and again until all of it was read and delivered: 10,000 messages a channel, the threads that had replies
 // since below what was read of it (its last 200 messages at least), and the 50
 // newest threads where the agent takes part. What is still to be read is kept in
 // the store before a newer message is delivered, so that a process that is

@@ -137,6 +137,7 @@ func TestOneTurnPerMessage(t *testing.T) {
 func TestNothingIsAcknowledgedBeforeItIsDurable(t *testing.T) {
 	s := open(t, nil).run()
 	s.fake.RetryEvery(200 * time.Millisecond)
+	s.fake.Fail("conversations.history", fakeslack.Failure{Status: 503, Times: 1 << 20}) // the platform's retry alone is enough
 	s.sink.failing(2)
 	m := s.fake.Store(fakeslack.Message{Channel: "D1", User: "U1", Text: "hi"})
 	id := s.fake.EmitRaw(s.fake.Payload(s.fake.EventsOf(m)[0], "Ev1"))
@@ -147,6 +148,27 @@ func TestNothingIsAcknowledgedBeforeItIsDurable(t *testing.T) {
 	s.eventually("it is acknowledged", func() bool { return s.fake.Acked(id) })
 	if l := s.log.String(); strings.Count(l, "not acknowledged") < 2 {
 		t.Errorf("log: %s", l)
+	}
+}
+
+// What is away for longer than Slack repeats itself loses nothing: the message
+// is read from history once it can be taken.
+func TestWhatSlackRepeatsNoMoreIsRead(t *testing.T) {
+	s := open(t, nil).run()
+	root := s.post(fakeslack.Message{Channel: "C1", User: "U1", Text: mention("one")})
+	s.event()
+	s.fake.RetryEvery(time.Hour)
+	for _, m := range []fakeslack.Message{{Channel: "D1", Text: "two"}, {Channel: "C1", Text: "three", ThreadTS: root.TS}} {
+		m.User = "U1"
+		s.sink.failing(2) // its event, and the first reading
+		m, err := s.fake.Post(m)
+		s.must(err)
+		if e := s.event(); e.Message.NativeID != m.TS || e.Silent {
+			t.Errorf("%+v", e)
+		}
+	}
+	if s.fake.Open() != 2 {
+		t.Errorf("%d events are not acknowledged: the store was away for both", s.fake.Open())
 	}
 }
 

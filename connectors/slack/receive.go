@@ -167,14 +167,26 @@ func (b *Bot) takeMessage(ctx context.Context, m message, done func(error)) {
 	}
 }
 
-// posted queues a message. Its twin, if it comes in time, joins it.
+// posted queues a message. Its twin, if it comes in time, joins it. What can't
+// be taken is left to Slack, which sends it three times more, and is read from
+// history once it can, however long that takes.
 func (b *Bot) posted(ctx context.Context, m message, kind int, done func(error)) {
 	if m.Channel == "" || m.TS == "" {
 		b.unreadable(m.Channel, "a message without channel or ts", nil)
 		done(nil)
 		return
 	}
-	b.queue.push(ctx, &job{key: messageKey(m.Channel, m.TS), channel: m.Channel, m: &m, kinds: kind, run: b.message}, done)
+	key, ts := m.Channel, m.TS
+	if m.isReply() {
+		key += "/" + m.ThreadTS
+	}
+	b.queue.push(ctx, &job{key: messageKey(m.Channel, m.TS), channel: m.Channel, m: &m, kinds: kind, run: b.message}, func(err error) {
+		if err != nil && ctx.Err() == nil {
+			b.gaps.owe(key, ts)
+			b.queue.wg.Go(func() { b.fillRest(ctx, false) })
+		}
+		done(err)
+	})
 }
 
 // changed delivers an edit of a message that the agent knows of.

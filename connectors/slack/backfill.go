@@ -15,7 +15,7 @@ import (
 // before is a little before a ts: what was taken already is known.
 func (b *Bot) before(ts string) string { return unstamp(stamp(ts).Add(-b.readDelay)) }
 
-// passed: it may be read the next time.
+// passed: it may be read, or delivered, the next time.
 func passed(err error) bool {
 	var e *apiError
 	return !errors.As(err, &e) || e.passing()
@@ -122,9 +122,11 @@ func (b *Bot) takeMissed(ctx context.Context, key, from string, list []message, 
 				if err == nil {
 					return
 				}
-				b.gaps.owe(key, ts)
+				if passed(err) {
+					b.gaps.owe(key, ts)
+				}
 				if !errors.Is(err, context.Canceled) {
-					b.log.Warn("a missed message could not be delivered; it is tried again", "channel", channel, "error", err)
+					b.log.Warn("a missed message could not be delivered", "channel", channel, "error", err, "tried again", passed(err))
 				}
 			})
 		}

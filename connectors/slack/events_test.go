@@ -151,27 +151,6 @@ func TestNothingIsAcknowledgedBeforeItIsDurable(t *testing.T) {
 	}
 }
 
-// What is away for longer than Slack repeats itself loses nothing: the message
-// is read from history once it can be taken.
-func TestWhatSlackRepeatsNoMoreIsRead(t *testing.T) {
-	s := open(t, nil).run()
-	root := s.post(fakeslack.Message{Channel: "C1", User: "U1", Text: mention("one")})
-	s.event()
-	s.fake.RetryEvery(time.Hour)
-	for _, m := range []fakeslack.Message{{Channel: "D1", Text: "two"}, {Channel: "C1", Text: "three", ThreadTS: root.TS}} {
-		m.User = "U1"
-		s.sink.failing(2) // its event, and the first reading
-		m, err := s.fake.Post(m)
-		s.must(err)
-		if e := s.event(); e.Message.NativeID != m.TS || e.Silent {
-			t.Errorf("%+v", e)
-		}
-	}
-	if s.fake.Open() != 2 {
-		t.Errorf("%d events are not acknowledged: the store was away for both", s.fake.Open())
-	}
-}
-
 func TestThreadsOfTheAgent(t *testing.T) {
 	s := open(t, nil).run()
 	file := func(name string) []fakeslack.File { return []fakeslack.File{s.fake.Upload(name, "", []byte(name))} }

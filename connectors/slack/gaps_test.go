@@ -275,3 +275,44 @@ func TestLateCopyOfAnEditAfterTheMessage(t *testing.T) {
 	s.must(s.fake.Emit(map[string]any{"type": "message", "subtype": "message_changed", "channel": "D1", "ts": "1.1", "message": two}))
 	s.quiet()
 }
+
+// What is away for longer than Slack repeats itself loses nothing: the message
+// is read from history once it can be taken.
+func TestWhatSlackRepeatsNoMoreIsRead(t *testing.T) {
+	s := open(t, nil).run()
+	root := s.post(fakeslack.Message{Channel: "C1", User: "U1", Text: mention("one")})
+	s.event()
+	s.fake.RetryEvery(time.Hour)
+	for _, m := range []fakeslack.Message{{Channel: "D1", Text: "two"}, {Channel: "C1", Text: "three", ThreadTS: root.TS}} {
+		m.User = "U1"
+		s.sink.failing(2) // its event, and the first reading
+		m, err := s.fake.Post(m)
+		s.must(err)
+		if e := s.event(); e.Message.NativeID != m.TS || e.Silent {
+			t.Errorf("%+v", e)
+		}
+	}
+	if s.fake.Open() != 2 {
+		t.Errorf("%d events are not acknowledged: the store was away for both", s.fake.Open())
+	}
+}
+
+// What Slack refuses for good is not asked for ever.
+func TestRefusedForGoodIsNotOwed(t *testing.T) {
+	s := open(t, nil).run()
+	s.fake.RetryEvery(time.Hour)
+	s.fake.Fail("files.info", fakeslack.Failure{Code: "method_deprecated", Times: 1 << 20})
+	f := s.fake.Upload("x.png", "image/png", []byte("x"))
+	f.FileAccess = "check_file_info"
+	_, err := s.fake.Post(fakeslack.Message{Channel: "D1", User: "U1", Text: "look", Files: []fakeslack.File{f}})
+	s.must(err)
+	s.eventually("it was tried", func() bool { return strings.Contains(s.log.String(), "not acknowledged") })
+	s.eventually("nothing is left to read", func() bool {
+		s.gaps.mu.Lock()
+		defer s.gaps.mu.Unlock()
+		return len(s.gaps.from) == 0 && len(s.gaps.reading) == 0 && !s.gaps.retrying
+	})
+	if n := len(s.fake.Calls("files.info")); n != 1 {
+		t.Errorf("asked %d times", n)
+	}
+}

@@ -181,7 +181,7 @@ func (b *Bot) posted(ctx context.Context, m message, kind int, done func(error))
 		key += "/" + m.ThreadTS
 	}
 	b.queue.push(ctx, &job{key: messageKey(m.Channel, m.TS), channel: m.Channel, m: &m, kinds: kind, run: b.message}, func(err error) {
-		if err != nil && ctx.Err() == nil {
+		if err != nil && passed(err) && ctx.Err() == nil {
 			b.gaps.owe(key, ts)
 			b.queue.wg.Go(func() { b.fillRest(ctx, false) })
 		}

@@ -21,15 +21,23 @@ func (db *DB) Gaps(ctx context.Context, agent chat.AgentID, p chat.Platform) ([]
 }
 
 // SetGaps notes gaps, in place of what was noted of their channels, and drops
-// those of the closed channels; all or nothing.
-func (db *DB) SetGaps(ctx context.Context, agent chat.AgentID, p chat.Platform, opened []Gap, closed []string) error {
-	channels, since := make([]string, len(opened)), make([]string, len(opened))
-	for n, g := range opened {
-		channels[n], since[n] = g.Channel, g.Since
-	}
+// the closed ones as they were noted: what another process noted since stays.
+// All or nothing.
+func (db *DB) SetGaps(ctx context.Context, agent chat.AgentID, p chat.Platform, opened, closed []Gap) error {
 	b := &pgx.Batch{} // one transaction
-	b.Queue(`DELETE FROM gap WHERE agent = $1 AND platform = $2 AND channel = ANY($3::text[])`, agent, p, closed)
+	channels, since := columns(closed)
+	b.Queue(`DELETE FROM gap g USING unnest($3::text[], $4::text[]) c (channel, since)
+		WHERE g.agent = $1 AND g.platform = $2 AND g.channel = c.channel AND g.since = c.since`, agent, p, channels, since)
+	channels, since = columns(opened)
 	b.Queue(`INSERT INTO gap (agent, platform, channel, since) SELECT $1, $2, * FROM unnest($3::text[], $4::text[])
 		ON CONFLICT (agent, platform, channel) DO UPDATE SET since = excluded.since, at = now()`, agent, p, channels, since)
 	return translate(ctx, "set gaps", db.pool.SendBatch(ctx, b).Close())
+}
+
+func columns(list []Gap) (channels, since []string) {
+	channels, since = make([]string, len(list)), make([]string, len(list))
+	for n, g := range list {
+		channels[n], since[n] = g.Channel, g.Since
+	}
+	return channels, since
 }

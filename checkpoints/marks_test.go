@@ -32,7 +32,7 @@ func TestMarksMoveAndStayApart(t *testing.T) {
 
 func TestGapsOpenAndClose(t *testing.T) {
 	db := open(t)
-	set := func(agent chat.AgentID, opened []Gap, closed ...string) {
+	set := func(agent chat.AgentID, opened []Gap, closed ...Gap) {
 		t.Helper()
 		if err := db.SetGaps(t.Context(), agent, "slack", opened, closed); err != nil {
 			t.Fatal(err)
@@ -40,7 +40,8 @@ func TestGapsOpenAndClose(t *testing.T) {
 	}
 	set("a", []Gap{{"C1", "10.1"}, {"C2", "20.1"}, {"", "5.0"}})
 	set("b", []Gap{{"C1", "99.0"}})
-	set("a", []Gap{{"C2", "15.1"}, {"C3", "30.1"}}, "C1", "", "C9")
+	set("a", []Gap{{"C2", "15.1"}, {"C3", "30.1"}}, Gap{"C1", "10.1"}, Gap{"", "5.0"}, Gap{"C9", "1.0"})
+	set("a", nil, Gap{"C2", "20.1"}) // it was noted anew since
 	set("a", nil)
 	got, err := db.Gaps(t.Context(), "a", "slack")
 	if err != nil || !slices.Equal(got, []Gap{{"C2", "15.1"}, {"C3", "30.1"}}) {
@@ -53,7 +54,7 @@ func TestGapsOpenAndClose(t *testing.T) {
 		t.Errorf("of another platform: %+v, %v", got, err)
 	}
 	// All or nothing: what can't be stored leaves the others as they were.
-	if err := db.SetGaps(t.Context(), "a", "slack", []Gap{{strings.Repeat("x", 2000), "1.0"}}, []string{"C2"}); err == nil {
+	if err := db.SetGaps(t.Context(), "a", "slack", []Gap{{strings.Repeat("x", 2000), "1.0"}}, []Gap{{"C2", "15.1"}}); err == nil {
 		t.Error("a channel of 2,000 bytes is stored")
 	}
 	if got, _ := db.Gaps(t.Context(), "a", "slack"); len(got) != 2 {

@@ -206,12 +206,14 @@ func (g slackGaps) Gaps(ctx context.Context, agent chat.AgentID) ([]slack.Gap, e
 	return out, err
 }
 
-func (g slackGaps) SetGaps(ctx context.Context, agent chat.AgentID, opened []slack.Gap, closed []string) error {
-	rows := make([]checkpoints.Gap, len(opened))
-	for n, o := range opened {
-		rows[n] = checkpoints.Gap{Channel: o.Channel, Since: o.From}
+func (g slackGaps) SetGaps(ctx context.Context, agent chat.AgentID, opened, closed []slack.Gap) error {
+	rows := func(list []slack.Gap) (out []checkpoints.Gap) {
+		for _, l := range list {
+			out = append(out, checkpoints.Gap{Channel: l.Channel, Since: l.From})
+		}
+		return out
 	}
-	return g.db.SetGaps(ctx, agent, slack.Platform, rows, closed)
+	return g.db.SetGaps(ctx, agent, slack.Platform, rows(opened), rows(closed))
 }
 
 // compared is how many recorded messages are compared with a platform after a

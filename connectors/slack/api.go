@@ -115,7 +115,7 @@ func (c *client) retry(ctx context.Context, token, method string, in url.Values,
 // What is read of a list at most, in pages.
 const (
 	maxPages    = 5
-	missedPages = 50 // of a channel, after a gap
+	missedPages = 50 // of a channel or a thread, after a gap
 )
 
 // page is one of a list of any kind.

@@ -15,10 +15,15 @@ import (
 // before is a little before a ts: what was taken already is known.
 func (b *Bot) before(ts string) string { return unstamp(stamp(ts).Add(-b.readDelay)) }
 
-// passed: it may be read, or delivered, the next time.
+// passed: it may be read, or delivered, the next time. A token that is refused
+// is put right by people, and what is no answer of Slack's says nothing about
+// the channel; that a scope is missing is about what was asked.
 func passed(err error) bool {
 	var e *apiError
-	return !errors.As(err, &e) || e.passing()
+	if !errors.As(err, &e) || e.passing() || strings.HasPrefix(e.Code, "http_") {
+		return true
+	}
+	return e.Code != "missing_scope" && slices.Contains(refusals, e.Code)
 }
 
 // closed drops from the store what was read.
@@ -68,7 +73,7 @@ func (b *Bot) backfill(ctx context.Context) (rest bool) {
 	read, more := b.newest(threads, maxThreads, func(key string) string { _, ts := parts(key); return ts })
 	for _, key := range read {
 		channel, ts := parts(key)
-		list, err := b.replies(ctx, channel, ts, b.before(threads[key]), false)
+		list, err := b.replies(ctx, channel, ts, b.before(threads[key]), false, missedPages)
 		b.takeMissed(ctx, key, threads[key], list, err, &delivered)
 	}
 	delivered.Wait()

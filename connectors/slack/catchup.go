@@ -170,7 +170,7 @@ func (b *Bot) compareIn(ctx context.Context, channel, thread string, list []Reco
 	if thread == "" {
 		now, err = b.history(ctx, channel, oldest, false)
 	} else {
-		now, err = b.replies(ctx, channel, thread, oldest, false)
+		now, err = b.replies(ctx, channel, thread, oldest, false, maxPages)
 	}
 	if codeOf(err) == "thread_not_found" {
 		err = nil // with everything that was in it

@@ -57,8 +57,9 @@ type Gap struct{ Channel, From string }
 type GapStore interface {
 	Gaps(ctx context.Context, agent chat.AgentID) ([]Gap, error)
 	// SetGaps notes those that opened, in place of what was noted of their
-	// channels, and drops those that closed, all or nothing.
-	SetGaps(ctx context.Context, agent chat.AgentID, opened []Gap, closed []string) error
+	// channels, and drops those that closed, unless something else was noted
+	// meanwhile; all or nothing.
+	SetGaps(ctx context.Context, agent chat.AgentID, opened, closed []Gap) error
 }
 
 // Recorded is a message as the store has it.

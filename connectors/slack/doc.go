@@ -12,11 +12,12 @@
 // An event is acknowledged after its lane has delivered it and never before;
 // what fails is left to Slack's own retry, and read from history besides, for as
 // long as it takes. What was missed in between is read from history when a
-// connection comes back, and again until all of it was read and delivered: 10,000 messages a channel, the threads that had replies
-// since below what was read of it (its last 200 messages at least), and the 50
-// newest threads where the agent takes part. What is still to be read is kept in
-// the store before a newer message is delivered, so that a process that is
-// killed leaves it to the next one. The newest messages that the store has are
+// connection comes back, and again until all of it was read and delivered: of a
+// channel its last 10,000 messages, the threads that had replies since below what
+// was read (its last 200 messages at least), and the 50 newest threads where the
+// agent takes part, 10,000 replies each. What is still to be read is kept in the
+// store before a newer message is delivered, so that a process that is killed
+// leaves it to the next one. The newest messages that the store has are
 // compared with it for edits and deletions (20 channels and 20 threads, five
 // pages each; the rest is refused at its next fetch), and those of a channel
 // when the agent is invited to it again. A channel whose new ID was missed is

@@ -174,16 +174,15 @@ func (g *gaps) keep(ctx context.Context) error {
 	g.changed = false
 	want := g.wantedLocked()
 	g.mu.Unlock()
-	var opened []Gap
-	var closed []string
+	var opened, closed []Gap
 	for channel, ts := range want {
 		if g.kept[channel] != ts {
 			opened = append(opened, Gap{Channel: channel, From: ts})
 		}
 	}
-	for channel := range g.kept {
+	for channel, ts := range g.kept {
 		if _, ok := want[channel]; !ok {
-			closed = append(closed, channel)
+			closed = append(closed, Gap{Channel: channel, From: ts})
 		}
 	}
 	if len(opened) == 0 && len(closed) == 0 {

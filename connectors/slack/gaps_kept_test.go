@@ -30,7 +30,7 @@ func (l *ledger) Gaps(context.Context, chat.AgentID) (out []Gap, err error) {
 	return out, nil
 }
 
-func (l *ledger) SetGaps(_ context.Context, _ chat.AgentID, opened []Gap, closed []string) error {
+func (l *ledger) SetGaps(_ context.Context, _ chat.AgentID, opened, closed []Gap) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.fail {
@@ -40,7 +40,9 @@ func (l *ledger) SetGaps(_ context.Context, _ chat.AgentID, opened []Gap, closed
 		l.gaps = map[string]string{}
 	}
 	for _, c := range closed {
-		delete(l.gaps, c)
+		if l.gaps[c.Channel] == c.From {
+			delete(l.gaps, c.Channel)
+		}
 	}
 	for _, g := range opened {
 		l.gaps[g.Channel] = g.From
@@ -157,4 +159,30 @@ func TestGapInAnUnknownChannelOutlivesItsProcess(t *testing.T) {
 		missed = n.event().Message.NativeID == two.TS
 	}
 	n.eventually("nothing is left to read", func() bool { return len(l.kept()) == 0 })
+}
+
+// What refuses the token, or is no answer of Slack's, says nothing about the
+// channel: what was missed there is read when the token is good again.
+func TestGapOutlivesARefusalOfTheToken(t *testing.T) {
+	for _, refusal := range []fakeslack.Failure{{Code: "token_revoked"}, {Code: "invalid_auth"}, {Status: 403}} {
+		l := &ledger{}
+		s := open(t, l.config)
+		s.readDelay = 0
+		end := s.begin()
+		s.post(fakeslack.Message{Channel: "D1", User: "U1", Text: "one"})
+		s.event()
+		s.eventually("all is read", s.caughtUp)
+		s.fake.Lose(true)
+		two := s.post(fakeslack.Message{Channel: "D1", User: "U1", Text: "two"})
+		s.fake.Lose(false)
+		refusal.Times = 1 << 20
+		s.fake.Fail("conversations.history", refusal)
+		s.drop()
+		s.eventually("it was tried", func() bool { return strings.Contains(s.log.String(), "a channel can't be read") })
+		s.fake.Fail("conversations.history", fakeslack.Failure{})
+		if e := s.event(); e.Message.NativeID != two.TS {
+			t.Errorf("%+v: %+v", refusal, e)
+		}
+		end()
+	}
 }

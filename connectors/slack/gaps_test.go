@@ -276,6 +276,24 @@ func TestLateCopyOfAnEditAfterTheMessage(t *testing.T) {
 	s.quiet()
 }
 
+// So is one of a thread, to its end.
+func TestALongGapOfAThreadIsReadToItsEnd(t *testing.T) {
+	s := open(t, nil)
+	s.readDelay = 0
+	s.run()
+	root := s.post(fakeslack.Message{Channel: "C1", User: "U1", Text: mention("one")})
+	s.event()
+	for range maxPages*pageSize + 100 {
+		s.fake.Store(fakeslack.Message{Channel: "C1", User: fakeslack.BotUser, Text: "its own words", ThreadTS: root.TS})
+	}
+	call := s.fake.Store(fakeslack.Message{Channel: "C1", User: "U1", Text: "two", ThreadTS: root.TS})
+	s.drop()
+	if e := s.event(); e.Message.NativeID != call.TS {
+		t.Errorf("%+v", e)
+	}
+	s.quiet()
+}
+
 // What is away for longer than Slack repeats itself loses nothing: the message
 // is read from history once it can be taken.
 func TestWhatSlackRepeatsNoMoreIsRead(t *testing.T) {

@@ -273,7 +273,7 @@ func (b *Bot) already(ctx context.Context, self identity, r chat.Reply) (found, 
 	var list []message
 	var err error
 	if r.Place.Thread != "" {
-		list, err = b.replies(ctx, r.Place.Channel, r.Place.Thread, r.ReplyTo.NativeID, true)
+		list, err = b.replies(ctx, r.Place.Channel, r.Place.Thread, r.ReplyTo.NativeID, true, maxPages)
 	} else {
 		list, err = b.history(ctx, r.Place.Channel, r.ReplyTo.NativeID, true)
 	}

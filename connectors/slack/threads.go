@@ -125,20 +125,20 @@ func (t *threads) person(channel, thread string) {
 
 // replies reads a thread from oldest on, its first message included. Slack
 // answers with the first message whatever the bounds are.
-func (b *Bot) replies(ctx context.Context, channel, thread, oldest string, meta bool) ([]message, error) {
+func (b *Bot) replies(ctx context.Context, channel, thread, oldest string, meta bool, most int) ([]message, error) {
 	in := url.Values{
 		"channel": {b.facts.present(channel)}, "ts": {thread}, "limit": {strconv.Itoa(pageSize)},
 	}
-	return b.messages(ctx, "conversations.replies", in, oldest, meta)
+	return b.messages(ctx, "conversations.replies", in, oldest, meta, most)
 }
 
 func (b *Bot) history(ctx context.Context, channel, oldest string, meta bool) ([]message, error) {
 	in := url.Values{"channel": {b.facts.present(channel)}, "limit": {strconv.Itoa(pageSize)}}
-	return b.messages(ctx, "conversations.history", in, oldest, meta)
+	return b.messages(ctx, "conversations.history", in, oldest, meta, maxPages)
 }
 
 // messages reads what a method has of them, in the order of time.
-func (b *Bot) messages(ctx context.Context, method string, in url.Values, oldest string, meta bool) ([]message, error) {
+func (b *Bot) messages(ctx context.Context, method string, in url.Values, oldest string, meta bool, most int) ([]message, error) {
 	if oldest != "" {
 		in.Set("oldest", oldest)
 		in.Set("inclusive", "true")
@@ -147,7 +147,7 @@ func (b *Bot) messages(ctx context.Context, method string, in url.Values, oldest
 		in.Set("include_all_metadata", "true")
 	}
 	var all []message
-	if _, err := b.api.pages(ctx, method, in, maxPages, func(p page) bool {
+	if _, err := b.api.pages(ctx, method, in, most, func(p page) bool {
 		all = append(all, p.Messages...)
 		return false
 	}); err != nil {
@@ -165,7 +165,7 @@ func (b *Bot) takesPart(ctx context.Context, self identity, channel, thread, bef
 	if known.known && (!known.part || known.from != "") {
 		return known.part && known.from < before, nil
 	}
-	list, err := b.replies(ctx, channel, thread, "", false)
+	list, err := b.replies(ctx, channel, thread, "", false, maxPages)
 	switch codeOf(err) {
 	case "thread_not_found", "missing_scope", "channel_not_found", "not_in_channel":
 		b.log.Warn("a thread can't be read, so it is left alone", "channel", channel, "error", err)
@@ -190,7 +190,7 @@ func (b *Bot) takeInventory(ctx context.Context, self identity, p chat.Place, i 
 	if b.threads.get(p.Channel, p.Thread).inventory {
 		return nil
 	}
-	list, err := b.replies(ctx, p.Channel, p.Thread, "", false)
+	list, err := b.replies(ctx, p.Channel, p.Thread, "", false, maxPages)
 	switch code := codeOf(err); {
 	case code == "missing_scope", code == "thread_not_found":
 		b.log.Warn("the earlier messages of a thread can't be read", "channel", p.Channel, "error", err)

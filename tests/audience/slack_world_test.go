@@ -255,12 +255,14 @@ func (g slackGaps) Gaps(ctx context.Context, agent chat.AgentID) (out []slack.Ga
 	return out, err
 }
 
-func (g slackGaps) SetGaps(ctx context.Context, agent chat.AgentID, opened []slack.Gap, closed []string) error {
-	var rows []checkpoints.Gap
-	for _, o := range opened {
-		rows = append(rows, checkpoints.Gap{Channel: o.Channel, Since: o.From})
+func (g slackGaps) SetGaps(ctx context.Context, agent chat.AgentID, opened, closed []slack.Gap) error {
+	rows := func(list []slack.Gap) (out []checkpoints.Gap) {
+		for _, l := range list {
+			out = append(out, checkpoints.Gap{Channel: l.Channel, Since: l.From})
+		}
+		return out
 	}
-	return g.db.SetGaps(ctx, agent, slack.Platform, rows, closed)
+	return g.db.SetGaps(ctx, agent, slack.Platform, rows(opened), rows(closed))
 }
 
 type slackAliases struct{ db *checkpoints.DB }

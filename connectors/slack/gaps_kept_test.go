@@ -67,12 +67,17 @@ func (l *ledger) config(c *Config) {
 	c.Marks = func(context.Context) ([]Mark, error) { return l.marks, nil }
 }
 
-// next is another process with the same store, on the same workspace.
-func (s *setup) next(l *ledger) *setup {
+// readByTheNext starts another process with the same store, on the same
+// workspace, and waits until it has read what was missed, and all that was left.
+func (s *setup) readByTheNext(l *ledger, marks []Mark, missed fakeslack.Message) {
 	s.t.Helper()
+	l.marks = marks
 	n := open(s.t, func(c *Config) { c.APIURL = s.fake.URL(); l.config(c) })
-	n.fake = s.fake
-	return n
+	n.fake, n.readDelay = s.fake, 0
+	defer n.begin()()
+	for n.event().Message.NativeID != missed.TS {
+	}
+	n.eventually("nothing is left to read", func() bool { return len(l.kept()) == 0 })
 }
 
 // A process is killed while it can't read a gap, and has taken a newer message
@@ -113,16 +118,7 @@ func TestGapOutlivesItsProcess(t *testing.T) {
 	}
 	end()
 	s.fake.Fail("conversations.history", fakeslack.Failure{})
-
-	l.marks = []Mark{{"D1", "", m.TS, true}}
-	n := s.next(l)
-	n.readDelay = 0
-	defer n.begin()()
-	missed := false
-	for !missed {
-		missed = n.event().Message.NativeID == two.TS
-	}
-	n.eventually("nothing is left to read", func() bool { return len(l.kept()) == 0 })
+	s.readByTheNext(l, []Mark{{"D1", "", m.TS, true}}, two)
 }
 
 // So is one in a channel of which nothing was ever taken, and which the killed
@@ -149,16 +145,7 @@ func TestGapInAnUnknownChannelOutlivesItsProcess(t *testing.T) {
 	}
 	end()
 	s.fake.Fail("users.conversations", fakeslack.Failure{})
-
-	l.marks = []Mark{{"D1", "", one.TS, true}, {"C2", three.TS, three.TS, true}}
-	n := s.next(l)
-	n.readDelay = 0
-	defer n.begin()()
-	missed := false
-	for !missed {
-		missed = n.event().Message.NativeID == two.TS
-	}
-	n.eventually("nothing is left to read", func() bool { return len(l.kept()) == 0 })
+	s.readByTheNext(l, []Mark{{"D1", "", one.TS, true}, {"C2", three.TS, three.TS, true}}, two)
 }
 
 // What refuses the token, or is no answer of Slack's, says nothing about the

@@ -58,7 +58,7 @@ func (b *Bot) backfill(ctx context.Context) (rest bool) {
 	for _, channel := range read {
 		list, alive, err := b.since(ctx, channel, b.before(channels[channel]))
 		for _, ts := range alive {
-			threads[channel+"/"+ts] = channels[channel]
+			lower(threads, channel+"/"+ts, channels[channel])
 		}
 		b.takeMissed(ctx, channel, channels[channel], list, err, &delivered)
 	}
@@ -67,7 +67,7 @@ func (b *Bot) backfill(ctx context.Context) (rest bool) {
 			if t.last != "" {
 				from = min(from, t.last)
 			}
-			threads[t.channel+"/"+t.thread] = from
+			lower(threads, t.channel+"/"+t.thread, from)
 		}
 	}
 	read, more := b.newest(threads, maxThreads, func(key string) string { _, ts := parts(key); return ts })

@@ -92,10 +92,16 @@ func (g *gaps) oweLocked(channel, ts string) {
 	if g.from == nil {
 		g.from = map[string]string{}
 	}
-	if old, ok := g.from[channel]; !ok || ts < old {
-		g.from[channel] = ts
-		g.changed = true
+	g.changed = lower(g.from, channel, ts) || g.changed
+}
+
+// lower has a gap begin no later than this.
+func lower(from map[string]string, key, ts string) (changed bool) {
+	if old, ok := from[key]; ok && old <= ts {
+		return false
 	}
+	from[key] = ts
+	return true
 }
 
 func (g *gaps) oweOthers(ts string) {
@@ -145,16 +151,11 @@ func (g *gaps) wantedLocked() map[string]string {
 	if out == nil {
 		out = map[string]string{}
 	}
-	least := func(channel, ts string) {
-		if old, ok := out[channel]; !ok || ts < old {
-			out[channel] = ts
-		}
-	}
 	for channel, ts := range g.from {
-		least(channel, ts)
+		lower(out, channel, ts)
 	}
 	if g.others != "" {
-		least(ofOthers, g.others)
+		lower(out, ofOthers, g.others)
 	}
 	return out
 }

@@ -294,6 +294,52 @@ func TestALongGapOfAThreadIsReadToItsEnd(t *testing.T) {
 	s.quiet()
 }
 
+// What could not be read of a thread is still owed when its channel has another
+// gap, which begins later.
+func TestTwoGapsOfOneThread(t *testing.T) {
+	s := open(t, nil)
+	root := s.fake.Store(fakeslack.Message{Channel: "C1", User: "U2", Text: "a thread"})
+	s.readDelay = 0
+	s.run()
+	missed := func(text string) fakeslack.Message {
+		s.fake.Lose(true)
+		defer s.fake.Lose(false)
+		return s.post(fakeslack.Message{Channel: "C1", User: "U1", Text: mention(text), ThreadTS: root.TS})
+	}
+	s.post(fakeslack.Message{Channel: "C1", User: "U1", Text: mention("one")})
+	s.event()
+	two := missed("two")
+	s.fake.Fail("conversations.replies", fakeslack.Failure{Status: 503, Times: 1 << 20})
+	s.drop()
+	s.eventually("it was tried", func() bool { return strings.Contains(s.log.String(), "can't be read") })
+	s.bothOpen()
+	three := s.post(fakeslack.Message{Channel: "C1", User: "U1", Text: mention("three")})
+	if e := s.event(); e.Message.NativeID != three.TS {
+		t.Fatalf("%+v", e)
+	}
+	s.eventually("the channel was read", func() bool {
+		s.gaps.mu.Lock()
+		defer s.gaps.mu.Unlock()
+		return s.gaps.from["C1"] == "" && s.gaps.reading["C1"] == "" && s.gaps.from["C1/"+root.TS] != ""
+	})
+	four := missed("four")
+	s.filling.Lock()
+	s.fake.Fail("conversations.replies", fakeslack.Failure{})
+	hellos := s.fake.Hellos()
+	s.drop()
+	s.eventually("both sockets are open again", func() bool { return s.fake.Hellos() == hellos+sockets })
+	s.bothOpen()
+	s.filling.Unlock()
+	want := map[string]bool{two.TS: true, four.TS: true}
+	for len(want) > 0 {
+		e := s.event()
+		if !want[e.Message.NativeID] || e.Silent {
+			t.Fatalf("%+v", e)
+		}
+		delete(want, e.Message.NativeID)
+	}
+}
+
 // What is away for longer than Slack repeats itself loses nothing: the message
 // is read from history once it can be taken.
 func TestWhatSlackRepeatsNoMoreIsRead(t *testing.T) {

@@ -70,6 +70,8 @@ func decode[T any](raw json.RawMessage) (T, error) {
 
 // unread reads a message that its event could not bring from its channel.
 func (b *Bot) unread(ctx context.Context, raw json.RawMessage, cause error) error {
+	// Before its lane may hand the message on: whoever takes it decides by the facts.
+	b.facts.drop("")
 	var ids struct {
 		ID        string `json:"id"`
 		ChannelID string `json:"channel_id"`

@@ -216,16 +216,10 @@ func (b *bubblewrap) start(ctx context.Context, j job) (_ process, err error) {
 		<-p.ended
 		return nil, err
 	}
-	select {
-	case <-p.running:
-		return p, nil
-	case <-p.ended:
-		return nil, p.failure()
-	case <-ctx.Done():
-		p.kill()
-		<-p.ended
-		return nil, ctx.Err()
+	if err := p.begun(ctx); err != nil {
+		return nil, err
 	}
+	return p, nil
 }
 
 func (b *bubblewrap) command(j job, limits []rlimit) *exec.Cmd {

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -87,6 +88,23 @@ func (p *wrapped) listen(status *os.File, done <-chan error) {
 	}
 	p.mu.Unlock()
 	close(p.ended)
+}
+
+// begun waits until the command runs or is over, or its sandbox could not be set up.
+func (p *wrapped) begun(ctx context.Context) error {
+	select {
+	case <-p.running:
+		return nil
+	case <-p.ended:
+		// A quick command may be over before we could take hold of its first process: only what it left behind tells it
+		// from one that was never run.
+		_, err := p.wait()
+		return err
+	case <-ctx.Done():
+		p.kill()
+		<-p.ended
+		return ctx.Err()
+	}
 }
 
 // adopt takes a handle of the namespace's first process. Its pid is surely its own as long as its parent is the process

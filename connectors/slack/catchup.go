@@ -236,7 +236,12 @@ func (b *Bot) confirm(ctx context.Context, self identity, info channelInfo, chan
 		return b.amend(ctx, self, info, r, m)
 	}
 	gone := &message{Channel: channel, TS: r.TS, ThreadTS: r.Thread}
-	return b.deliver(ctx, self, b.place(self, channel, r.Thread, info), info, gone, chat.MessageDeleted, false)
+	p := b.place(self, channel, r.Thread, info)
+	old, _ := b.seen.get(channel, r.TS)
+	if was, ok := old.in(p.ID); ok && was.Kind == chat.MessageDeleted {
+		return nil // told since the store was asked
+	}
+	return b.deliver(ctx, self, p, info, gone, chat.MessageDeleted, false)
 }
 
 // amend delivers a message that is not as it was recorded.

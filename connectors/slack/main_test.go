@@ -172,6 +172,12 @@ func (s *setup) post(m fakeslack.Message) fakeslack.Message {
 	return m
 }
 
+func (q *queue) idle() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.n == 0
+}
+
 func (s *setup) must(err error) {
 	s.t.Helper()
 	if err != nil {
@@ -191,10 +197,10 @@ func (s *setup) event() chat.Event {
 }
 
 // settle waits until every event is acknowledged, which is after it was
-// delivered.
+// delivered. Where Slack gives up soon, what it sent is still at work.
 func (s *setup) settle() {
 	s.t.Helper()
-	s.eventually("all events are acknowledged", func() bool { return s.fake.Open() == 0 })
+	s.eventually("all events are acknowledged", func() bool { return s.fake.Open() == 0 && s.queue.idle() })
 }
 
 // quiet: nothing more was delivered.

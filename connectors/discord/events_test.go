@@ -253,6 +253,29 @@ func TestBotsAnswerEachOtherOnlySoLong(t *testing.T) {
 	}
 }
 
+// A message that comes again counts once, whatever came between.
+func TestBotStreakWithRepeats(t *testing.T) {
+	var k streaks
+	said := func(id string, bot, want bool) {
+		t.Helper()
+		if k.allow(message{ID: id, ChannelID: "1"}, bot, true) != want {
+			t.Errorf("%s: allowed %v", id, !want)
+		}
+	}
+	for _, id := range []string{"101", "102", "101", "103", "102"} {
+		said(id, true, true)
+	}
+	said("104", true, false)
+	said("101", true, true)
+	said("99", false, true) // again, and older than all of it
+	said("104", true, false)
+	said("102", false, true)
+	for _, id := range []string{"103", "104", "105"} {
+		said(id, true, true)
+	}
+	said("106", true, false)
+}
+
 func TestRoles(t *testing.T) {
 	w := newWorld(t).run()
 	role := func(user string) chat.Role {

@@ -1,6 +1,9 @@
 package discord
 
-import "sync"
+import (
+	"slices"
+	"sync"
+)
 
 // treatment is what becomes of a message.
 type treatment int
@@ -60,9 +63,9 @@ const fixContent = "switch on Message Content Intent on the developer portal's B
 // streaks keep bots from answering each other for ever.
 type streaks struct {
 	mu sync.Mutex
-	n  map[string]int
-	// counted are the messages already counted, so that a retry is none.
-	counted map[string]string
+	// m are, by channel, the messages of bots since a person spoke there, the
+	// first few of them: one that comes again, at any time, counts once.
+	m map[string][]string
 }
 
 const longestStreak = 3
@@ -72,17 +75,20 @@ const longestStreak = 3
 func (k *streaks) allow(m message, bot, answerBots bool) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.n == nil {
-		k.n, k.counted = map[string]int{}, map[string]string{}
+	if k.m == nil {
+		k.m = map[string][]string{}
 	}
 	if !bot {
-		delete(k.n, m.ChannelID)
-		delete(k.counted, m.ChannelID)
+		// What bots said after it counts on: it may come late, or again.
+		if k.m[m.ChannelID] = slices.DeleteFunc(k.m[m.ChannelID], func(id string) bool { return !newer(id, m.ID) }); len(k.m[m.ChannelID]) == 0 {
+			delete(k.m, m.ChannelID)
+		}
 		return true
 	}
-	if k.counted[m.ChannelID] != m.ID {
-		k.counted[m.ChannelID] = m.ID
-		k.n[m.ChannelID]++
+	l := k.m[m.ChannelID]
+	if !slices.Contains(l, m.ID) && len(l) < longestStreak {
+		l = append(l, m.ID)
+		k.m[m.ChannelID] = l
 	}
-	return answerBots && k.n[m.ChannelID] <= longestStreak
+	return answerBots && slices.Contains(l, m.ID)
 }

@@ -282,32 +282,6 @@ func TestBots(t *testing.T) {
 	}
 }
 
-// Case 35: two bots that answer each other end.
-func TestBotLoopEnds(t *testing.T) {
-	s := open(t, func(c *Config) { c.AnswerBots = true }).run()
-	root := s.post(fakeslack.Message{Channel: "C1", User: "U1", Text: mention("start")})
-	s.event()
-	echo := func(n int) (answered int) {
-		for range n {
-			s.post(fakeslack.Message{Channel: "C1", BotID: "B9", User: "UB9", Text: "echo", ThreadTS: root.TS})
-		}
-		m := s.post(fakeslack.Message{Channel: "C1", User: "U1", Text: "a person", ThreadTS: root.TS})
-		for {
-			e := s.event()
-			if e.Message.NativeID == m.TS {
-				return answered
-			}
-			answered++
-		}
-	}
-	if n := echo(loopLimit + 3); n != loopLimit {
-		t.Errorf("%d of a bot's messages were answered", n)
-	}
-	if n := echo(1); n != 1 {
-		t.Errorf("after a person spoke %d were answered", n)
-	}
-}
-
 func TestEdits(t *testing.T) {
 	s := open(t, nil).run()
 	m := s.post(fakeslack.Message{Channel: "D1", User: "U1", Text: "one", Files: []fakeslack.File{s.fake.Upload("old", "", []byte("1"))}})
@@ -452,33 +426,6 @@ func TestStopIsForItsTime(t *testing.T) {
 	case <-s.sink.stopped:
 	case <-time.After(patience):
 		t.Error("not stopped")
-	}
-}
-
-// Case 35, where the other bot calls at the top of the channel each time, and
-// so in a thread of its own. A message that Slack sends again counts once.
-func TestBotLoopEndsInAChannel(t *testing.T) {
-	s := open(t, func(c *Config) { c.AnswerBots = true }).run()
-	s.fake.RetryEvery(50 * time.Millisecond)
-	call := func(n int) (answered int) {
-		for range n {
-			s.post(fakeslack.Message{Channel: "C1", BotID: "B9", User: "UB9", Text: mention("echo")})
-		}
-		for ; len(s.sink.got) > 0; answered++ {
-			s.event()
-		}
-		return answered
-	}
-	s.sink.failing(3)
-	if n := call(1); n != 1 {
-		t.Errorf("%d answers after Slack sent it again", n)
-	}
-	if n := call(loopLimit + 2); n != loopLimit-1 {
-		t.Errorf("%d of a bot's messages were answered", n+1)
-	}
-	s.post(fakeslack.Message{Channel: "C1", User: "U1", Text: "a person, to nobody"})
-	if n := call(1); n != 1 {
-		t.Errorf("after a person spoke %d were answered", n)
 	}
 }
 

@@ -155,7 +155,7 @@ func (b *Bot) addressed(ctx context.Context, self identity, i channelInfo, m *me
 	p := b.home(self, i, m, mention)
 	bot := m.isBot()
 	if !bot {
-		b.threads.person(p.Channel, p.Thread)
+		b.threads.person(p.Channel, p.Thread, m.TS)
 	}
 	to := mention || i.IsIM
 	if !to && m.isReply() {

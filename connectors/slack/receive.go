@@ -3,6 +3,7 @@ package slack
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -249,10 +250,35 @@ func (b *Bot) placesOf(ctx context.Context, self identity, i channelInfo, m *mes
 	if len(out) > 0 {
 		return out, nil
 	}
+	out, err := b.recorded(ctx, []chat.Place{b.home(self, i, m, true), b.home(self, i, m, false)}, m.TS)
+	if err != nil || len(out) > 0 {
+		return out, err
+	}
 	if ok, err := b.belongs(ctx, self, i, m); err != nil || !ok {
 		return nil, err
 	}
 	return []chat.Place{b.home(self, i, m, self.called(m))}, nil
+}
+
+// recorded are those of the places in which an earlier process delivered a
+// message. What made it the agent's business an edit may have taken away since.
+func (b *Bot) recorded(ctx context.Context, places []chat.Place, ts string) (out []chat.Place, err error) {
+	if b.c.Messages == nil {
+		return nil, nil
+	}
+	for n, p := range places {
+		if n > 0 && p.ID == places[0].ID {
+			continue
+		}
+		switch _, err := b.c.Messages.Message(ctx, p.ID, chat.MessageOf(p.ID, ts)); {
+		case errors.Is(err, chat.ErrNotFound):
+		case err != nil:
+			return nil, fmt.Errorf("slack: look up a changed message: %w", err)
+		default:
+			out = append(out, p)
+		}
+	}
+	return out, nil
 }
 
 // belongs: a message that is not remembered is the agent's business if it was

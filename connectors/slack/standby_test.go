@@ -232,3 +232,66 @@ func TestChangeDuringADecision(t *testing.T) {
 		t.Errorf("%+v, %v", d, err)
 	}
 }
+
+// rows are what an earlier process delivered.
+type rows map[chat.MessageID]chat.Message
+
+func (r rows) Message(_ context.Context, place chat.PlaceID, id chat.MessageID) (chat.Message, error) {
+	if m, ok := r[id]; ok && m.Place == place {
+		return m, nil
+	}
+	return chat.Message{}, chat.ErrNotFound
+}
+
+// An edit took from a message what had made it the agent's business. What
+// becomes of it then, the next process, which does not remember it, delivers
+// all the same; what nobody recorded it leaves alone.
+func TestChangedAfterARestart(t *testing.T) {
+	for name, what := range map[string]struct {
+		m     fakeslack.Message
+		files bool
+	}{
+		"called":   {m: fakeslack.Message{Channel: "C1", Text: mention("look")}},
+		"a file":   {m: fakeslack.Message{Channel: "C1", Text: "beside"}, files: true},
+		"a thread": {m: fakeslack.Message{Channel: "C1", Text: "beside"}, files: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			known := rows{}
+			s := open(t, func(c *Config) { c.Messages = known })
+			end := s.begin()
+			if name == "a thread" {
+				what.m.ThreadTS = s.post(fakeslack.Message{Channel: "C1", User: "U1", Text: "of people"}).TS
+			}
+			if what.files {
+				what.m.Files = []fakeslack.File{s.fake.Upload("x", "", []byte("x"))}
+			}
+			what.m.User = "U1"
+			m := s.post(what.m)
+			e := s.event()
+			known[e.Message.ID] = e.Message
+			other := s.post(fakeslack.Message{Channel: "C1", User: "U1", Text: "of people"})
+			s.must(s.fake.Edit("C1", m.TS, func(m *fakeslack.Message) { m.Text, m.Files = "nothing to see", nil }))
+			s.settle()
+			if e := s.event(); e.Kind != chat.MessageEdited {
+				t.Fatalf("%+v", e)
+			}
+			end()
+			s.seen = newSeen(100)
+			defer s.begin()()
+			s.must(s.fake.Edit("C1", m.TS, func(m *fakeslack.Message) { m.Text = "nothing at all" }))
+			s.settle()
+			if got := s.event(); got.Kind != chat.MessageEdited || got.Message.ID != e.Message.ID || got.Message.Text != "nothing at all" {
+				t.Errorf("edited: %+v", got)
+			}
+			s.seen = newSeen(100)
+			s.must(s.fake.Delete("C1", m.TS))
+			s.settle()
+			if got := s.event(); got.Kind != chat.MessageDeleted || got.Message.ID != e.Message.ID {
+				t.Errorf("deleted: %+v", got)
+			}
+			s.must(s.fake.Edit("C1", other.TS, func(m *fakeslack.Message) { m.Text = "of people, still" }))
+			s.must(s.fake.Delete("C1", other.TS))
+			s.quiet()
+		})
+	}
+}

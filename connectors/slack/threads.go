@@ -24,8 +24,7 @@ type threadState struct {
 	from      string // when it first did; empty: not looked up
 	inventory bool   // earlier replies were delivered
 	last      string
-	bots      int    // answered bot messages since a person last spoke
-	bot       string // the last of them: one that comes again counts once
+	bots      []string // answered messages of bots since a person last spoke
 }
 
 // threads is a bounded memory; what falls out is looked up again.
@@ -98,26 +97,23 @@ func (t *threads) mine(limit int) (out []struct{ channel, thread, last string })
 // empty thread it counts for the channel: at its top each call begins a thread.
 func (t *threads) answersBot(channel, thread, ts string) (ok bool) {
 	t.update(channel, thread, func(s *threadState) {
-		if s.bot == ts {
-			ok = true
-			return
-		}
-		if ok = s.bots < loopLimit; ok {
-			s.bots++
-			s.bot = ts
+		// One that comes again, at any time, counts once.
+		if ok = slices.Contains(s.bots, ts); !ok && len(s.bots) < loopLimit {
+			s.bots, ok = append(slices.Clone(s.bots), ts), true
 		}
 	})
 	return ok
 }
 
-// person: somebody spoke, in the channel and in one of its threads.
-func (t *threads) person(channel, thread string) {
+// person: somebody spoke, in the channel and in one of its threads. What bots
+// said after it counts on: it may come late, or again.
+func (t *threads) person(channel, thread, said string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, ts := range []string{"", thread} {
 		k := messageKey(channel, ts)
 		if s, ok := t.m[k]; ok {
-			s.bots, s.bot = 0, ""
+			s.bots = slices.DeleteFunc(slices.Clone(s.bots), func(ts string) bool { return ts <= said })
 			t.m[k] = s
 		}
 	}

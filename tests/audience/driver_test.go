@@ -93,6 +93,9 @@ type driver struct {
 		ahead time.Duration
 	}
 
+	arrive  func() connector
+	present present
+	leave   func() // ends the present one
 	drain   func() // takes what was delivered; nil: all that comes is awaited
 	asking  *question
 	seen    struct{ fetched, shown, listed, retold, summed, quoted, posted, refused int }
@@ -186,15 +189,19 @@ type connector interface {
 	Ready() <-chan struct{}
 }
 
+// present is the one of this moment.
+type present struct{ connector }
+
 // join puts the agent on the platform.
-func (d *driver) join(platform chat.Platform, bot connector) {
+func (d *driver) join(platform chat.Platform, bot func() connector) {
 	d.Helper()
 	log := slog.New(slog.DiscardHandler)
-	d.mouth = &mouth{Replier: bot}
+	d.arrive = bot
+	d.mouth = &mouth{Replier: &d.present}
 	var err error
 	d.auth, err = attachments.New(attachments.Config{
-		Inventory: d.db, Visibility: map[chat.Platform]attachments.Visibility{platform: bot}, MaxBytes: 1 << 20, Guesses: 1 << 20,
-		Sources: map[chat.AgentID]map[chat.Platform]attachments.Source{self: {platform: bot}},
+		Inventory: d.db, Visibility: map[chat.Platform]attachments.Visibility{platform: &d.present}, MaxBytes: 1 << 20, Guesses: 1 << 20,
+		Sources: map[chat.AgentID]map[chat.Platform]attachments.Source{self: {platform: &d.present}},
 	})
 	if err != nil {
 		d.Fatal(err)
@@ -213,12 +220,20 @@ func (d *driver) join(platform chat.Platform, bot connector) {
 	d.env.SetTestTimeout(time.Minute)
 	d.env.RegisterActivity(d.acts)
 
+	d.Cleanup(func() { d.leave() })
+	d.enter()
+}
+
+// enter starts a process of the agent's, which has nothing but the store.
+func (d *driver) enter() {
+	d.Helper()
+	d.present.connector = d.arrive()
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- bot.Run(ctx) }()
-	d.Cleanup(func() { cancel(); <-ended })
+	go func() { ended <- d.present.Run(ctx) }()
+	d.leave = func() { cancel(); <-ended }
 	select {
-	case <-bot.Ready():
+	case <-d.present.Ready():
 	case <-time.After(time.Minute):
 		d.Fatal("the agent never came")
 	}

@@ -32,6 +32,10 @@ func (w *workspace) change() {
 		w.look(c) // so that there is something known, to be forgotten
 	}
 	w.Double(w.chance(15))
+	if w.chance(15) {
+		w.flaky()
+		defer w.calm()
+	}
 	w.one(n, c, who)
 	if w.chance(10) { // two at once
 		w.one(w.rnd.IntN(kinds), w.somewhere(), one(w.rnd, w.people))
@@ -98,7 +102,14 @@ func (w *workspace) absence() {
 	w.away = false
 	w.Lose(false)
 	before := w.Hellos()
-	w.DropSockets()
+	if w.chance(40) {
+		w.leave()
+		w.enter()
+		w.tally.restarted++
+		w.did("it is another process")
+	} else {
+		w.DropSockets()
+	}
 	w.eventually("both sockets are open again", func() bool { return w.Hellos() >= before+2 })
 	w.greet()
 	w.tally.away++

@@ -24,7 +24,7 @@ import (
 //     agent was away is found when it is back.
 func TestRandomSlack(t *testing.T) {
 	var mu sync.Mutex
-	var happened [10]int
+	var happened [12]int
 	t.Cleanup(func() { // after all of the worlds
 		// One in which nothing may be seen, or all of it, would show nothing.
 		if !t.Failed() && os.Getenv("SIGHTLINE_TEST_SEED") == "" && slices.Contains(happened[:], 0) {
@@ -49,7 +49,7 @@ func TestRandomSlack(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		for n, v := range []int{w.seen.fetched, w.seen.shown, w.seen.listed, w.seen.retold, w.seen.posted, w.seen.refused,
-			w.tally.granted, w.tally.denied, w.tally.moved, w.tally.away} {
+			w.tally.granted, w.tally.denied, w.tally.moved, w.tally.away, w.tally.restarted, w.tally.failed} {
 			happened[n] += v
 		}
 	})
@@ -65,6 +65,10 @@ func (w *workspace) ask() {
 	}
 	if w.chance(50) { // something beside the agent
 		w.beside(c, asker)
+	}
+	if w.chance(15) {
+		w.flaky()
+		defer w.calm()
 	}
 	q := &question{at: c.id, asker: asker}
 	text := "look"
@@ -191,13 +195,17 @@ func (w *workspace) probe() {
 	at := w.channel(dst.Channel)
 	r := w.request(dst, who)
 	w.did("%s in %s wants %s of %s, message %s", who.id, at.id, p.id, m.at.id, m.ts)
+	if w.chance(15) {
+		w.flaky()
+		defer w.calm()
+	}
 	w.list(r, at)
 	before, rev, allowed := w.Served(), m.rev, w.allowed(who.id, at, m, p.file)
 	grant, _, err := w.auth.Authorize(w.Context(), r, p.id, "probe")
 	switch {
 	case err == nil && !w.granted(who.id, at, m):
 		w.wrong("granted to %s in %s: %s of %s, deleted %v", who.id, at.id, p.id, m.at.id, m.deleted)
-	case err != nil && allowed:
+	case err != nil && allowed && !w.failing:
 		w.wrong("refused to %s in %s for no reason: %s of %s: %v, %s", who.id, at.id, p.id, m.at.id, err, w.why(p.id))
 	}
 	if err != nil {
@@ -220,7 +228,7 @@ func (w *workspace) probe() {
 		w.tally.moved++
 	}
 	_, err = w.auth.Fetch(w.Context(), grant, r, p.id)
-	if err != nil && may {
+	if err != nil && may && !w.failing {
 		w.wrong("not fetched for %s in %s for no reason: %s of %s: %v", who.id, at.id, p.id, m.at.id, err)
 	}
 	w.bytesFor(func(o *picture) bool { return o == p && may })
@@ -244,7 +252,7 @@ func (w *workspace) look(c *channel) {
 func (w *workspace) list(r attachments.Request, at *channel) {
 	w.Helper()
 	page, err := w.auth.List(w.Context(), r, 0, 100)
-	if err != nil {
+	if err != nil && !w.failing {
 		w.wrong("nothing is listed for %s in %s: %v", r.Actor.User, at.id, err)
 	}
 	for _, a := range page.Items {
@@ -278,7 +286,7 @@ func (w *workspace) nameable(p *picture) bool {
 	return p.message == w.asking.event.Message.NativeID || w.known(w.asking.asker, w.channel(w.asking.at), w.channel(p.at))
 }
 
-func (w *workspace) plain(p *picture) bool { return w.may(p) }
+func (w *workspace) plain(p *picture) bool { return w.may(p) && !w.failing }
 
 func (w *workspace) said() (out []string) {
 	for _, m := range w.Messages(w.channel(w.asking.at).now, w.asking.event.Place.Thread) {

@@ -28,11 +28,13 @@ type workspace struct {
 	places  []chat.Place // where something was delivered
 	late    []map[string]any
 	away    bool // events are lost
+	failing bool // calls are
+	flakyOf []string
 	// rejoined are channels of which the agent has to look what it missed.
 	rejoined map[*channel]bool
 	serial   int
 	ear      func(told) // nil: nobody listens
-	tally    struct{ probed, granted, denied, moved, away int }
+	tally    struct{ probed, granted, denied, moved, away, restarted, failed int }
 }
 
 func newWorkspace(t *testing.T, seed uint64) *workspace {
@@ -63,15 +65,17 @@ func newWorkspace(t *testing.T, seed uint64) *workspace {
 			w.tell(e.Message.NativeID)
 		}
 	}
-	bot, err := slack.New(slack.Config{
-		Agent: self, BotToken: fakeslack.BotToken, AppToken: fakeslack.AppToken, APIURL: fake.URL(), Sink: w.sink, Messages: w.db,
-		Marks: w.marks, Recent: w.recent, Gaps: slackGaps{w.db}, Aliases: slackAliases{w.db},
-		MaxBytes: 1 << 20, Log: slog.New(slog.DiscardHandler), Now: w.driver.now,
+	w.join(slack.Platform, func() connector {
+		bot, err := slack.New(slack.Config{
+			Agent: self, BotToken: fakeslack.BotToken, AppToken: fakeslack.AppToken, APIURL: fake.URL(), Sink: w.sink, Messages: w.db,
+			Marks: w.marks, Recent: w.recent, Gaps: slackGaps{w.db}, Aliases: slackAliases{w.db},
+			MaxBytes: 1 << 20, Log: slog.New(slog.DiscardHandler), Now: w.driver.now,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return bot
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.join(slack.Platform, bot)
 	w.eventually("both sockets are open", func() bool { return w.Hellos() >= 2 })
 	w.greet()
 	for _, c := range w.channels {
@@ -172,6 +176,29 @@ func (w *workspace) took(e told) {
 func (w *workspace) sync() {
 	w.Helper()
 	w.eventually("every event is acknowledged", func() bool { return w.Open() == 0 })
+}
+
+// flaky has some of the next calls fail. What they were for has to come out
+// all the same, but for what somebody waits for now.
+func (w *workspace) flaky() {
+	for range 1 + w.rnd.IntN(3) {
+		method := one(w.rnd, []string{"conversations.info", "conversations.members", "conversations.history", "conversations.replies",
+			"users.info", "files.info", "chat.postMessage"})
+		how := one(w.rnd, []fakeslack.Failure{{Status: 500}, {Code: "internal_error"}, {Code: "fatal_error", After: true}, {Status: 503}})
+		how.Times = 1 + w.rnd.IntN(2)
+		w.did("%s fails %d times: %d %s", method, how.Times, how.Status, how.Code)
+		w.Fail(method, how)
+		w.flakyOf = append(w.flakyOf, method)
+	}
+	w.failing = true
+	w.tally.failed++
+}
+
+func (w *workspace) calm() {
+	for _, m := range w.flakyOf {
+		w.Fail(m, fakeslack.Failure{})
+	}
+	w.failing, w.flakyOf = false, nil
 }
 
 // greet returns once the agent knows that both of its connections are there.

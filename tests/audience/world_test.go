@@ -40,11 +40,13 @@ func newWorld(t *testing.T, seed uint64) *world {
 	w.rooms = append(w.rooms, &room{id: w.AddThread(a.id, fakediscord.PublicThread, w.me()), parent: a},
 		&room{id: w.AddThread(a.id, fakediscord.PrivateThread, w.me(), names[0]), parent: a, inside: []string{w.me(), names[0]}})
 	w.marker = w.AddChannel(w.guild)
-	bot, err := discord.New(discord.Config{Agent: self, Token: w.Token, APIURL: w.URL, Sink: w.sink, Messages: w.db, Log: slog.New(slog.DiscardHandler), Now: w.now, MaxBytes: 1 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.join(discord.Platform, bot)
+	w.join(discord.Platform, func() connector {
+		bot, err := discord.New(discord.Config{Agent: self, Token: w.Token, APIURL: w.URL, Sink: w.sink, Messages: w.db, Log: slog.New(slog.DiscardHandler), Now: w.now, MaxBytes: 1 << 20})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return bot
+	})
 	w.sync()
 	return w
 }

@@ -24,15 +24,26 @@ func (b *Bot) compare(ctx context.Context, of func(guildID string) bool) {
 	if b.c.Recent == nil {
 		return
 	}
-	list, err := b.c.Recent(ctx)
+	order, groups, err := b.recordedIn(ctx, of)
 	if err != nil {
 		if ctx.Err() == nil {
-			b.log.Warn("edits and deletions may have been missed: what was recorded can't be listed", "error", err)
+			b.log.Warn("edits and deletions may have been missed", "error", err)
 		}
 		return
 	}
-	groups := map[string][]Recorded{}
-	var order []string // the newest first
+	for _, c := range order {
+		b.compareChannel(ctx, c, groups[c])
+	}
+}
+
+// recordedIn lists what the store has of these guilds, by channel, those with
+// the newest first.
+func (b *Bot) recordedIn(ctx context.Context, of func(guildID string) bool) (order []string, groups map[string][]Recorded, err error) {
+	list, err := b.c.Recent(ctx)
+	if err != nil {
+		return nil, nil, fmt.Errorf("list recorded messages: %w", err)
+	}
+	groups = map[string][]Recorded{}
 	for _, r := range list {
 		if r.Workspace == directWorkspace {
 			r.Workspace = ""
@@ -45,9 +56,17 @@ func (b *Bot) compare(ctx context.Context, of func(guildID string) bool) {
 		}
 		groups[r.Channel] = append(groups[r.Channel], r)
 	}
-	for _, c := range order[:min(len(order), comparedChannels)] {
-		b.enqueue(ctx, job{"messages recorded before", c, func(ctx context.Context) error { return b.compareIn(ctx, c, groups[c]) }})
-	}
+	return order[:min(len(order), comparedChannels)], groups, nil
+}
+
+func (b *Bot) compareChannel(ctx context.Context, channelID string, list []Recorded) {
+	b.enqueue(ctx, job{"messages recorded before", channelID, func(ctx context.Context) error {
+		err := b.compareIn(ctx, channelID, list)
+		if hasStatus(err, 403) {
+			b.shut.set(channelID, true)
+		}
+		return err
+	}})
 }
 
 // compareIn reads a channel back to the oldest of these messages, within

@@ -133,3 +133,66 @@ func (w *world) calls(path string) (n int) {
 	}
 	return n
 }
+
+// What is edited and deleted in a channel while the agent may not read it, it
+// looks for when it may again, whatever kept it out.
+func TestChangesBehindAClosedDoor(t *testing.T) {
+	const reads = fakediscord.ViewChannel | fakediscord.ReadMessageHistory | fakediscord.SendMessages
+	for name, door := range map[string]struct{ close, open func(w *world, role string) }{
+		"an overwrite": {
+			close: func(w *world, _ string) {
+				w.SetOverwrites(w.channel, fakediscord.Deny(w.guild, fakediscord.ViewChannel))
+			},
+			open: func(w *world, _ string) { w.SetOverwrites(w.channel) },
+		},
+		"a role": {
+			close: func(w *world, role string) {
+				w.SetRole(w.guild, w.guild, 0)
+				w.SetRole(w.guild, role, 0)
+			},
+			open: func(w *world, role string) { w.SetRole(w.guild, role, reads) },
+		},
+		"closed before it came": {
+			close: func(w *world, _ string) {
+				w.SetOverwrites(w.channel, fakediscord.Deny(w.guild, fakediscord.ReadMessageHistory))
+				w.stop()
+				w.run()
+			},
+			open: func(w *world, _ string) { w.SetOverwrites(w.channel) },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, k := newWorld(t), &book{}
+			w.change = func(c *Config) { c.Recent = k.recent }
+			role := w.AddRole(w.guild, reads, w.Bot.ID)
+			thread := w.AddThread(w.channel, fakediscord.PublicThread, w.alice, w.Bot.ID)
+			w.run()
+			take := func(channel string, d draft) (fakediscord.Message, chat.Event) {
+				m := w.Post(channel, w.alice, d)
+				e := w.next()
+				k.keep(e, channel)
+				return m, e
+			}
+			gone, first := take(w.channel, draft{Text: w.at() + " one", Files: []fakediscord.File{png("a.png")}})
+			edited, second := take(thread, draft{Text: "two"})
+			door.close(w, role)
+			w.until("the agent knows that it is shut", func() bool {
+				w.bot.shut.mu.Lock()
+				defer w.bot.shut.mu.Unlock()
+				return w.bot.shut.m[w.channel] && w.bot.shut.m[thread]
+			})
+			w.Delete(gone)
+			w.Edit(edited, "three", 0)
+			door.open(w, role)
+			want := map[chat.MessageID]chat.EventKind{first.Message.ID: chat.MessageDeleted, second.Message.ID: chat.MessageEdited}
+			for len(want) > 0 {
+				if e := w.next(); want[e.Message.ID] != e.Kind {
+					t.Fatalf("%+v", e)
+				} else {
+					delete(want, e.Message.ID)
+				}
+			}
+			w.nothing(w.channel)
+		})
+	}
+}

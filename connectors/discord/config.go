@@ -114,6 +114,7 @@ type Bot struct {
 	marks    *marks
 	seen     *recent // what was delivered
 	deleted  *recent // messages that are gone, before the store knows
+	shut     shut
 	lanes    []chan job
 	running  sync.WaitGroup
 
@@ -127,6 +128,7 @@ type Bot struct {
 	backoffMin    time.Duration
 	backoffMax    time.Duration
 	identifyEvery time.Duration
+	lookPause     time.Duration // between two looks at what may be read in a guild
 }
 
 // New validates the configuration and connects to nothing.
@@ -160,6 +162,7 @@ func New(c Config) (*Bot, error) {
 		c: c, log: c.Log, base: base, ready: make(chan struct{}),
 		channels: newChannels(), seen: newRecent(20_000), deleted: newRecent(20_000),
 		openTimeout: 45 * time.Second, backoffMin: time.Second, backoffMax: time.Minute,
+		lookPause:     2 * time.Second,
 		identifyEvery: 5 * time.Second, // Discord's, and a little: the next one is counted from the end of the last
 	}
 	b.rest = newRest(base, c.Token, c.Now)

@@ -57,7 +57,7 @@ func (b *Bot) sort(ctx context.Context, sh shard, kind string, raw json.RawMessa
 		}
 		b.running.Go(func() { b.interact(ctx, i) })
 	default:
-		return b.sortFacts(kind, raw)
+		return b.sortFacts(ctx, kind, raw)
 	}
 	return nil
 }
@@ -129,7 +129,7 @@ func (b *Bot) sortDeletion(ctx context.Context, raw json.RawMessage) error {
 
 // sortFacts drops what an event may have changed: permissions, roles,
 // members, channels and threads all decide who can read what.
-func (b *Bot) sortFacts(kind string, raw json.RawMessage) error {
+func (b *Bot) sortFacts(ctx context.Context, kind string, raw json.RawMessage) error {
 	group, what, _ := strings.Cut(kind, "_")
 	if group != "GUILD" && group != "CHANNEL" && group != "THREAD" || kind == "CHANNEL_PINS_UPDATE" {
 		return nil
@@ -141,6 +141,9 @@ func (b *Bot) sortFacts(kind string, raw json.RawMessage) error {
 			UserID string `json:"user_id"`
 		} `json:"added_members"`
 		Removed []string `json:"removed_member_ids"`
+		User    struct {
+			ID string `json:"id"`
+		} `json:"user"`
 	}
 	if err := json.Unmarshal(raw, &ids); err != nil {
 		return err
@@ -151,6 +154,9 @@ func (b *Bot) sortFacts(kind string, raw json.RawMessage) error {
 	}
 	b.facts.drop(guildID) // empty: everything
 	self := b.identity.id()
+	if isSnowflake(guildID) && (kind == "CHANNEL_UPDATE" || kind == "GUILD_ROLE_UPDATE" || kind == "GUILD_ROLE_DELETE" || kind == "GUILD_MEMBER_UPDATE" && ids.User.ID == self) {
+		b.reopen(ctx, guildID)
+	}
 	switch {
 	case kind == "THREAD_MEMBERS_UPDATE":
 		for _, a := range ids.Added {

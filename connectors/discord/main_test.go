@@ -237,6 +237,7 @@ func (w *world) make() *Bot {
 		w.t.Fatal(err)
 	}
 	b.backoffMin, b.backoffMax, b.identifyEvery = 10*time.Millisecond, 100*time.Millisecond, 10*time.Millisecond
+	b.lookPause = 50 * time.Millisecond
 	if w.identifyEvery > 0 {
 		b.identifyEvery = w.identifyEvery
 	}

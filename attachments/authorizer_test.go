@@ -345,3 +345,55 @@ func TestTheTriggerIsNotItsPlace(t *testing.T) {
 		t.Errorf("its place as a whole: %v", err)
 	}
 }
+
+// What is gone is screened out as soon as the connector has heard of it, the
+// message being answered, too.
+func TestScreen(t *testing.T) {
+	w, rows := newWorld(agentA)
+	r := rows[agentA]
+	auth := w.authorizer(t, agentA)
+	screened := func(trigger chat.MessageID) string {
+		t.Helper()
+		req := request(r)
+		req.Trigger = trigger
+		out, err := auth.Screen(t.Context(), req, []chat.AttachmentID{r.ID, r.ID}, "context")
+		if err != nil || len(w.uses) != len(out) {
+			t.Fatalf("%v, %v, %d rows of the trail", out, err, len(w.uses))
+		}
+		w.uses = nil
+		return out[r.ID]
+	}
+	msg, place := w.messages[r.Message], w.places[r.Place]
+	for want, c := range map[string]struct{ before, after func() }{
+		"":                        {func() {}, func() {}},
+		"its message was deleted": {func() { w.gone = map[chat.MessageID]bool{r.Message: true} }, func() { w.gone = nil }},
+		"it was deleted": {
+			func() { d := r; d.State = chat.FileDeleted; w.rows[r.ID] = d },
+			func() { w.rows[r.ID] = r },
+		},
+		"its place is not known": {func() { delete(w.places, r.Place) }, func() { w.places[r.Place] = place }},
+	} {
+		c.before()
+		for _, trigger := range []chat.MessageID{"", r.Message} {
+			if got := screened(trigger); got != want {
+				t.Errorf("%q, want %q", got, want)
+			}
+		}
+		c.after()
+	}
+	deleted := msg
+	deleted.Deleted = true
+	w.messages[r.Message] = deleted
+	if got := screened(r.Message); got != "its message was deleted" {
+		t.Error(got)
+	}
+	w.messages[r.Message] = msg
+	w.decide = func(Question) (Decision, error) { return Refuse("S1", "x"), nil }
+	if got := screened(r.Message); got != "" { // it is on every screen
+		t.Error(got)
+	}
+	out, err := auth.Screen(t.Context(), request(r), []chat.AttachmentID{r.ID}, "context")
+	if err != nil || out[r.ID] != "its place may not be known of here now" {
+		t.Errorf("%v, %v", out, err)
+	}
+}

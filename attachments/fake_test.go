@@ -26,6 +26,7 @@ type world struct {
 	copies   bool // the source uses io.Copy
 	lies     bool // the inventory does not filter by conversation
 	now      time.Time
+	gone     map[chat.MessageID]bool // heard of, and not recorded yet
 }
 
 func (w *world) Attachment(_ context.Context, agent chat.AgentID, conv chat.ConversationID, id chat.AttachmentID) (chat.Attachment, error) {
@@ -113,6 +114,8 @@ func (w *world) RecordUses(_ context.Context, u []chat.Use) error {
 }
 
 func (w *world) Decide(_ context.Context, q Question) (Decision, error) { return w.decide(q) }
+
+func (w *world) Gone(_ chat.Place, m chat.Message) bool { return w.gone[m.ID] }
 
 // source honours its duty: nothing without a locator.
 type source struct {

@@ -14,6 +14,12 @@ type Visibility interface {
 	Decide(ctx context.Context, q Question) (Decision, error)
 }
 
+// Witness is a Visibility that may have heard of a deletion before the store
+// has it: from then on nothing of the message is told, not only not shown.
+type Witness interface {
+	Gone(source chat.Place, m chat.Message) bool
+}
+
 // Question asks whether everyone who could read Destination can also open the
 // source message at present: R+(destination) ⊆ R-(source).
 type Question struct {

@@ -11,7 +11,8 @@ import (
 // Screen asks of many attachments at once whether words that draw on them may
 // still be used here, and answers with those that may not, and why. It mints
 // nothing. Each is asked about by its place as a whole: that its message is
-// there is the store's to say, as deletions are told and fetches look again.
+// there is the store's to say, and a Witness's, as deletions are told and
+// fetches look again.
 func (a *Authorizer) Screen(ctx context.Context, r Request, ids []chat.AttachmentID, action string) (map[chat.AttachmentID]string, error) {
 	out := map[chat.AttachmentID]string{}
 	places := map[chat.PlaceID]error{}
@@ -57,6 +58,16 @@ func (a *Authorizer) screen(ctx context.Context, r Request, id chat.AttachmentID
 		return "state", "its message was deleted", nil
 	case err != nil:
 		return "", "", fmt.Errorf("look up source message: %w", err)
+	}
+	switch src, err := a.c.Inventory.Place(ctx, r.Agent, row.Place); {
+	case errors.Is(err, chat.ErrNotFound):
+		return "place", "its place is not known", nil
+	case err != nil:
+		return "", "", fmt.Errorf("look up source place: %w", err)
+	default:
+		if w, ok := a.c.Visibility[src.Platform].(Witness); ok && w.Gone(src, msg) {
+			return "state", "its message was deleted", nil
+		}
 	}
 	// The message being answered is on every screen, whatever holds for its
 	// place as a whole.

@@ -2,10 +2,12 @@ package discord
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"sightline/attachments"
@@ -194,5 +196,31 @@ func TestChangesBehindAClosedDoor(t *testing.T) {
 			}
 			w.nothing(w.channel)
 		})
+	}
+}
+
+// A deletion that the store can't take yet is known all the same.
+func TestGoneBeforeItIsRecorded(t *testing.T) {
+	w := newWorld(t).run()
+	m := w.Post(w.channel, w.alice, draft{Text: w.at() + " one"})
+	e := w.next()
+	if w.bot.Gone(e.Place, e.Message) {
+		t.Error("it is there")
+	}
+	var tried atomic.Bool
+	w.sink.failing(func(chat.Event) error { tried.Store(true); return errors.New("the store is away") })
+	w.Delete(m)
+	w.until("the store was told", tried.Load)
+	if !w.bot.Gone(e.Place, e.Message) {
+		t.Error("it is gone")
+	}
+	other := e.Place
+	other.Channel = "1"
+	if w.bot.Gone(other, e.Message) {
+		t.Error("in a place that is none")
+	}
+	w.sink.failing(nil)
+	if e := w.next(); e.Kind != chat.MessageDeleted {
+		t.Errorf("%+v", e)
 	}
 }

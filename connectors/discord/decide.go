@@ -12,7 +12,15 @@ import (
 var (
 	_ attachments.Source     = (*Bot)(nil)
 	_ attachments.Visibility = (*Bot)(nil)
+	_ attachments.Witness    = (*Bot)(nil)
 )
+
+// Gone reports whether a deletion was heard of. It may be under way to the
+// store still.
+func (b *Bot) Gone(source chat.Place, m chat.Message) bool {
+	native, ok := b.native(source)
+	return ok && b.deleted.has(native+"/"+m.NativeID)
+}
 
 // Decide asks whether everyone who could read the destination can open the
 // source. It knows three structural rules and refuses everything else.

@@ -18,6 +18,13 @@ import (
 // it again whatever this says.
 const liveAge = 10 * time.Minute
 
+// Gone reports whether a deletion was heard of. It may be under way to the
+// store still.
+func (b *Bot) Gone(source chat.Place, m chat.Message) bool {
+	r, ok := b.seen.get(source.Channel, m.NativeID)
+	return ok && r.gone
+}
+
 // Decide knows two rules. S1: the threads of a channel have the channel's
 // readers. S2: an answer shown to one reader, verified now, of the channel.
 // Direct messages are only for themselves; what is public elsewhere (S4) is

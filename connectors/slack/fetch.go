@@ -23,6 +23,7 @@ import (
 var (
 	_ attachments.Source     = (*Bot)(nil)
 	_ attachments.Visibility = (*Bot)(nil)
+	_ attachments.Witness    = (*Bot)(nil)
 )
 
 const downloadTimeout = 2 * time.Minute

@@ -63,3 +63,21 @@ func TestAMemberWhoLeavesWhileItIsAsked(t *testing.T) {
 		t.Errorf("asked again: %+v, %v", d, err)
 	}
 }
+
+// A deletion that the store can't take yet is known all the same.
+func TestGoneBeforeItIsRecorded(t *testing.T) {
+	s := open(t, nil).run()
+	s.fake.RetryEvery(50 * time.Millisecond)
+	m := s.post(fakeslack.Message{Channel: "C1", User: "U1", Text: mention("x")})
+	e := s.event()
+	if s.Gone(e.Place, e.Message) {
+		t.Error("it is there")
+	}
+	s.sink.failing(1000)
+	s.must(s.fake.Delete("C1", m.TS))
+	s.eventually("it is gone", func() bool { return s.Gone(e.Place, e.Message) })
+	if len(s.sink.got) > 0 {
+		t.Error("the store has it")
+	}
+	s.sink.failing(0)
+}

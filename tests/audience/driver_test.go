@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -95,12 +96,14 @@ type driver struct {
 
 	arrive  func() connector
 	present present
-	leave   func() // ends the present one
-	drain   func() // takes what was delivered; nil: all that comes is awaited
+	leave   func()     // ends the present one
+	drain   func()     // takes what was delivered; nil: all that comes is awaited
+	note    func(told) // is told of what was awaited; nil: nobody is
 	asking  *question
 	seen    struct{ fetched, shown, listed, retold, summed, quoted, posted, refused int }
 	lastUse int64
 	served  int64
+	log     *lines   // what the agent's operator reads
 	history []string // what was done, for whoever reads a failure
 }
 
@@ -145,13 +148,32 @@ func (m *mouth) Post(ctx context.Context, r chat.Reply) (chat.Posted, error) {
 	return m.Replier.Post(ctx, r)
 }
 
+// lines are the last ones of a log.
+type lines struct {
+	mu   sync.Mutex
+	list []string
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.list = append(l.list[max(0, len(l.list)-40):], string(p))
+	return len(p), nil
+}
+
+func (l *lines) tail() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Join(l.list, "")
+}
+
 type quarantines struct{}
 
 func (quarantines) Reason(context.Context, string, string) (string, error) { return "", nil }
 func (quarantines) Put(context.Context, string, string, string) error      { return nil }
 
 func newDriver(t *testing.T, seed uint64, on stage) *driver {
-	d := &driver{T: t, on: on, rnd: rand.New(rand.NewPCG(seed, 7)), byID: map[chat.AttachmentID]*picture{}}
+	d := &driver{T: t, on: on, log: &lines{}, rnd: rand.New(rand.NewPCG(seed, 7)), byID: map[chat.AttachmentID]*picture{}}
 	url := testenv.Postgres(t)
 	var err error
 	if d.db, err = checkpoints.Open(t.Context(), url, slog.New(slog.DiscardHandler)); err != nil {
@@ -264,11 +286,14 @@ func (d *driver) until(is func(told) bool) told {
 	for {
 		select {
 		case e := <-d.sink.got:
+			if d.note != nil {
+				d.note(e)
+			}
 			if is(e) {
 				return e
 			}
 		case <-limit:
-			d.Fatalf("an event never came, after %q", d.history)
+			d.Fatalf("an event never came, after %q; the agent said:\n%s", d.history[max(0, len(d.history)-24):], d.log.tail())
 		}
 	}
 }

@@ -20,9 +20,9 @@ func TestRandom(t *testing.T) {
 				break
 			}
 		}
-		t.Logf("%+v", w.seen)
+		t.Logf("%+v, %+v", w.seen, w.tally)
 		// A world in which nothing may be seen would show nothing.
-		if s := w.seen; !alone && !t.Failed() && (s.fetched == 0 || s.shown == 0 || s.listed == 0 || s.retold == 0 || s.posted == 0 || s.refused == 0) {
+		if s := w.seen; !alone && !t.Failed() && (s.fetched == 0 || s.shown == 0 || s.listed == 0 || s.retold == 0 || s.posted == 0 || s.refused == 0 || w.tally.away == 0 || w.tally.failed == 0) {
 			t.Errorf("something never happened: %+v", s)
 		}
 		if v := w.Violations(); len(v) > 0 {
@@ -63,6 +63,10 @@ func (w *world) ask() {
 		return
 	}
 	q.event = e.event
+	if w.chance(15) {
+		w.flaky()
+		defer w.calm()
+	}
 	w.asking = q
 	w.did("%s asks in %s for %v", asker, at.id, q.look)
 	w.answer()
@@ -87,11 +91,12 @@ func (w *world) nameable(p *picture) bool {
 // plain: nothing stands against the picture, and the product has a rule for it.
 func (w *world) plain(p *picture) bool {
 	q := w.asking
-	return w.may(p) && q.at == p.at && w.room(q.at).top().kind == open && !w.forgetful && w.sees(q.asker, w.room(q.at))
+	return w.may(p) && !w.failing && q.at == p.at && w.room(q.at).top().kind == open && !w.forgetful && w.sees(q.asker, w.room(q.at))
 }
 
-// retellable: a deletion is told, and what was seen is over with it.
-func (w *world) retellable(p *picture) bool { return w.may(p) }
+// retellable: once the agent is told that a picture is gone, what was seen in
+// it is over, too.
+func (w *world) retellable(p *picture) bool { return !w.told[p.message] && w.nameable(p) }
 
 func (w *world) said() (out []string) {
 	for _, m := range w.Said(w.asking.at) {

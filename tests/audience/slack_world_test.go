@@ -69,7 +69,7 @@ func newWorkspace(t *testing.T, seed uint64) *workspace {
 		bot, err := slack.New(slack.Config{
 			Agent: self, BotToken: fakeslack.BotToken, AppToken: fakeslack.AppToken, APIURL: fake.URL(), Sink: w.sink, Messages: w.db,
 			Marks: w.marks, Recent: w.recent, Gaps: slackGaps{w.db}, Aliases: slackAliases{w.db},
-			MaxBytes: 1 << 20, Log: slog.New(slog.DiscardHandler), Now: w.driver.now,
+			MaxBytes: 1 << 20, Log: slog.New(slog.NewTextHandler(w.log, nil)), Now: w.driver.now,
 		})
 		if err != nil {
 			t.Fatal(err)

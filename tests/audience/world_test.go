@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"sightline/agent/agenttest"
+	"sightline/connectors/chat"
 	"sightline/connectors/discord"
 	"sightline/tests/fakediscord"
 )
@@ -21,10 +22,15 @@ type world struct {
 	rooms     []*room // three channels, then the threads of the first
 	marker    string
 	posts     map[string]fakediscord.Message
+	// told are messages of which the agent has recorded what became of them.
+	told    map[string]bool
+	away    bool // events are lost
+	failing bool // calls are
+	tally   struct{ away, restarted, failed, missed int }
 }
 
 func newWorld(t *testing.T, seed uint64) *world {
-	w := &world{Server: fakediscord.New(t), posts: map[string]fakediscord.Message{}}
+	w := &world{Server: fakediscord.New(t), posts: map[string]fakediscord.Message{}, told: map[string]bool{}}
 	w.driver = newDriver(t, seed, w)
 	var names []string
 	for _, n := range []string{"ann", "bob", "dora"} {
@@ -40,8 +46,20 @@ func newWorld(t *testing.T, seed uint64) *world {
 	w.rooms = append(w.rooms, &room{id: w.AddThread(a.id, fakediscord.PublicThread, w.me()), parent: a},
 		&room{id: w.AddThread(a.id, fakediscord.PrivateThread, w.me(), names[0]), parent: a, inside: []string{w.me(), names[0]}})
 	w.marker = w.AddChannel(w.guild)
+	w.note = w.noted
+	w.drain = func() {
+		for {
+			select {
+			case e := <-w.sink.got:
+				w.noted(e)
+			default:
+				return
+			}
+		}
+	}
 	w.join(discord.Platform, func() connector {
-		bot, err := discord.New(discord.Config{Agent: self, Token: w.Token, APIURL: w.URL, Sink: w.sink, Messages: w.db, Log: slog.New(slog.DiscardHandler), Now: w.now, MaxBytes: 1 << 20})
+		bot, err := discord.New(discord.Config{Agent: self, Token: w.Token, APIURL: w.URL, Sink: w.sink, Messages: w.db, Marks: discordMarks{w.db},
+			Recent: w.recent, Log: slog.New(slog.NewTextHandler(w.log, nil)), Now: w.now, MaxBytes: 1 << 20})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -78,18 +96,30 @@ func (w *world) post(at *room, user, text string, files int, replyTo string) (to
 		d.Files = append(d.Files, fakediscord.File{Name: fmt.Sprintf("shot-%d.png", n), Type: "image/png", Data: data})
 	}
 	m := w.Post(at.id, user, d)
-	if !w.sees(w.me(), at) {
-		return told{}, false
-	}
-	e := w.until(func(e told) bool { return e.event.Message.NativeID == m.ID })
-	w.keep(at.id, e)
 	w.posts[m.ID] = m
-	return e, true
+	if w.away || !w.sees(w.me(), at) {
+		return told{event: chat.Event{Message: chat.Message{NativeID: m.ID}}}, false
+	}
+	return w.until(func(e told) bool { return e.event.Message.NativeID == m.ID }), true
 }
 
 // change does one thing to the world, and has the agent hear of it as far as
 // the platform tells.
 func (w *world) change() {
+	w.Helper()
+	if w.chance(10) {
+		w.absence()
+		return
+	}
+	if w.chance(20) {
+		w.flaky()
+		defer w.calm()
+	}
+	w.one()
+	w.sync()
+}
+
+func (w *world) one() {
 	w.Helper()
 	c := w.rooms[w.rnd.IntN(3)]
 	switch w.rnd.IntN(6) {
@@ -133,14 +163,14 @@ func (w *world) change() {
 	case 5:
 		w.lose(func(p *picture) { w.Edit(w.posts[p.message], "without it", 0) }, false)
 	}
-	w.sync()
 }
 
-// lose takes a picture that the agent can hear of away, with its whole message.
+// lose takes a picture away, with its whole message, where the agent hears of
+// it or not.
 func (w *world) lose(how func(*picture), deleted bool) {
 	var there []*picture
 	for _, p := range w.pictures {
-		if !p.gone && w.sees(w.me(), w.room(p.at)) {
+		if !p.gone && (w.sees(w.me(), w.room(p.at)) || w.chance(30)) {
 			there = append(there, p)
 		}
 	}
@@ -149,9 +179,11 @@ func (w *world) lose(how func(*picture), deleted bool) {
 	}
 	p := one(w.rnd, there)
 	how(p)
-	w.until(func(e told) bool { return e.event.Message.NativeID == p.message })
 	for _, o := range w.pictures {
 		o.gone = o.gone || o.message == p.message
 	}
 	w.did("%s gone, deleted %v", p.id, deleted)
+	if !w.away && w.sees(w.me(), w.room(p.at)) {
+		w.until(func(e told) bool { return e.event.Message.NativeID == p.message })
+	}
 }

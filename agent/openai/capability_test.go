@@ -2,6 +2,7 @@ package openai
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -331,5 +332,38 @@ func TestRequestID(t *testing.T) {
 	}
 	if got := f.last(t).header.Get("X-Client-Request-Id"); got != "k" {
 		t.Errorf("OpenAI was told %q", got)
+	}
+}
+
+// Doctor's question: is anybody there, and is the key taken.
+func TestReach(t *testing.T) {
+	for name, c := range map[string]struct {
+		status int
+		body   string
+		want   error
+		said   string
+	}{
+		"an empty list":             {200, `{"data":[]}`, nil, "answers"},
+		"a list with it":            {200, `{"data":[{"id":"other"},{"id":"seer-1"}]}`, nil, "answers"},
+		"Ollama's":                  {200, `{"data":[{"id":"seer-1:latest"}]}`, nil, "answers"},
+		"a list without it":         {200, `{"data":[{"id":"seer-1:7b"}]}`, nil, "answers; seer-1 is not in its list of models"},
+		"no list":                   {404, "", nil, "answers 404"},
+		"a wrong key":               {401, `{"error":{"code":"invalid_api_key","message":"Incorrect API key provided"}}`, ErrKey, ""},
+		"a key that may not list":   {401, `{"error":{"message":"You have insufficient permissions for this operation. Missing scopes: api.model.read"}}`, nil, "may not list"},
+		"a server that is not well": {502, "<html>", ErrServer, ""},
+	} {
+		f := newFake(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(c.status)
+			fmt.Fprint(w, c.body)
+		})
+		m := f.model(t, APIChat)
+		said, err := m.Reach(t.Context())
+		if !errors.Is(err, c.want) || c.want == nil && err != nil || !strings.Contains(said, c.said) || c.said == "answers" && said != c.said {
+			t.Errorf("%s: %q, %v", name, said, err)
+		}
+		f.Close()
+		if _, err := m.Reach(t.Context()); !errors.Is(err, ErrUnreachable) || strings.Contains(err.Error(), f.URL) {
+			t.Errorf("nobody there: %v", err)
+		}
 	}
 }

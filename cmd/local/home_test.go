@@ -78,3 +78,29 @@ func TestDefaultHomeDir(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// Whoever only looks learns who has a directory, and leaves it as it is.
+func TestHolder(t *testing.T) {
+	dir := t.TempDir()
+	if pid := Holder(dir); pid != 0 {
+		t.Errorf("nobody has it: %d", pid)
+	}
+	h, err := OpenHome(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if pid := Holder(dir); pid != os.Getpid() {
+		t.Errorf("this process has it: %d", pid)
+	}
+	if err := h.Close(); err != nil {
+		t.Fatal(err)
+	}
+	// The file still names a process that lives.
+	if pid := Holder(dir); pid != 0 {
+		t.Errorf("nobody has it any more: %d", pid)
+	}
+	if h, err = OpenHome(dir); err != nil {
+		t.Fatalf("after a look: %v", err)
+	}
+	_ = h.Close()
+}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 // ErrNotRunning means that there is no server to look at, and nobody was asked
@@ -33,6 +34,22 @@ func RunningPostgres(ctx context.Context, dir string) (string, error) {
 		return "", fmt.Errorf("the managed database (process %d) does not answer: %w", pid, err)
 	}
 	return pgURL(sock, pgName), nil
+}
+
+// Holder is the process that has the state directory, or 0. For whoever only
+// looks: the lock is tried only where its holder lives, so that nobody who starts
+// finds it taken by a look.
+func Holder(dir string) int {
+	f, err := os.Open(filepath.Join(dir, "lock"))
+	if err != nil {
+		return 0
+	}
+	defer f.Close()
+	pid := readPID(f)
+	if pid <= 0 || !alive(pid) || !errors.Is(flock(f), syscall.EWOULDBLOCK) {
+		return 0
+	}
+	return pid
 }
 
 // RunningTemporalUI is the Web UI of the server that runs on dir, or "": the

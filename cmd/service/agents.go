@@ -16,7 +16,11 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"sightline/agent"
+	"sightline/agent/openai"
 	"sightline/connectors/chat"
+	"sightline/connectors/discord"
+	"sightline/connectors/slack"
+	"sightline/workflows"
 )
 
 // AgentConfig is one agent: its own tokens, model, owners and settings.
@@ -102,7 +106,7 @@ func (c *Config) readAgents(env func(string) string) error {
 	if len(f.Agents) == 0 {
 		return fmt.Errorf("%s names no agents", path)
 	}
-	c.Agents = f.Agents
+	c.Agents, c.File = f.Agents, true
 	if err := c.checkAgents(env); err != nil {
 		return err
 	}
@@ -203,6 +207,9 @@ func (c *Config) checkAgents(env func(string) string) error {
 		if err := a.readTokens(env); err != nil {
 			return fmt.Errorf("agent %s: %w", a.ID, err)
 		}
+		if err := a.valid(); err != nil {
+			return fmt.Errorf("agent %s: %w", a.ID, err)
+		}
 		// Two agents with one bot would both answer every message; with one
 		// app-level token each would hear half of them.
 		for _, token := range a.tokens() {
@@ -217,6 +224,31 @@ func (c *Config) checkAgents(env func(string) string) error {
 	}
 	if pages == 0 {
 		c.WebOff = true
+	}
+	return nil
+}
+
+// valid asks those who will get the settings whether they take them, before
+// anything is started that would take minutes. Nobody else is asked.
+func (a *AgentConfig) valid() error {
+	if !a.Model.Offline() {
+		if _, err := openai.New(openai.Config{APIKey: a.Model.key, BaseURL: a.Model.BaseURL, Model: a.Model.Name, API: a.Model.API, Vision: a.Model.vision}); err != nil {
+			return fmt.Errorf("%w (it is in OPENAI_BASE_URL, OPENAI_API_KEY, SIGHTLINE_MODEL and SIGHTLINE_MODEL_API, or the agent's model in sightline.yaml)", err)
+		}
+	}
+	if d := a.Discord; d != nil {
+		if _, err := discord.New(discord.Config{Agent: a.ID, Token: d.token, APIURL: d.APIURL, Owners: a.ownersOn("discord")}); err != nil {
+			return err
+		}
+	}
+	if p := a.Slack; p != nil {
+		sc := slack.Config{Agent: a.ID, BotToken: p.bot, AppToken: p.app, SigningSecret: p.signing, APIURL: p.APIURL, Owners: a.ownersOn("slack"), Sink: &workflows.Ingress{}}
+		if p.EventsAddr != "" {
+			sc.EventsListener = &reopening{addr: p.EventsAddr}
+		}
+		if _, err := slack.New(sc); err != nil {
+			return err
+		}
 	}
 	return nil
 }

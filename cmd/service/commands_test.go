@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +21,7 @@ import (
 	"sightline/checkpoints"
 	"sightline/cmd/local/testenv"
 	"sightline/connectors/chat"
+	"sightline/sandbox"
 	"sightline/workflows"
 )
 
@@ -200,6 +204,38 @@ func TestDoctor(t *testing.T) {
 	if code, s := look(map[string]string{"OPENAI_BASE_URL": "http://127.0.0.1:1/v1", "SIGHTLINE_MODEL": "m"}); code != 1 || !strings.Contains(s, "SIGHTLINE_MODEL_VISION") {
 		t.Errorf("with a model nobody vouches for: %d\n%s", code, s)
 	}
+	if code, s := look(map[string]string{"OPENAI_BASE_URL": "http://127.0.0.1:1/v1", "SIGHTLINE_MODEL": "m", "SIGHTLINE_MODEL_VISION": "yes"}); code != 1 ||
+		!strings.Contains(s, "can't be reached: nobody listens there") || !strings.Contains(s, "-> start it, or correct OPENAI_BASE_URL") {
+		t.Errorf("with a model that sees, at a server that is away: %d\n%s", code, s)
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer good" {
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+	}))
+	t.Cleanup(server.Close)
+	for key, want := range map[string]int{"good": 0, "bad": 1} {
+		code, s := look(map[string]string{"OPENAI_BASE_URL": server.URL + "/v1", "SIGHTLINE_MODEL": "m", "SIGHTLINE_MODEL_VISION": "yes", "OPENAI_API_KEY": key})
+		if code != want || strings.Contains(s, "set OPENAI_API_KEY, or the variable") != (want == 1) {
+			t.Errorf("with a key that is %s: %d\n%s", key, code, s)
+		}
+	}
+	addr, ns := testenv.Temporal(t)
+	for namespace, want := range map[string]int{ns: 0, "nowhere": 1} {
+		code, s := look(map[string]string{"TEMPORAL_ADDRESS": addr, "TEMPORAL_NAMESPACE": namespace})
+		if code != want || strings.Contains(s, `has no namespace "nowhere"; correct TEMPORAL_NAMESPACE`) != (want == 1) {
+			t.Errorf("with the namespace %s: %d\n%s", namespace, code, s)
+		}
+	}
+	if code, s := look(map[string]string{"SIGHTLINE_SANDBOX": "off"}); code != 0 || !strings.Contains(s, "ok   sandbox ") {
+		t.Errorf("without a sandbox: %d\n%s", code, s)
+	}
+	if code, s := look(map[string]string{"SIGHTLINE_SANDBOX": "off", "SIGHTLINE_WORKSPACES": "on"}); code != 1 || !strings.Contains(s, "FIX  sandbox ") || !strings.Contains(s, "-> unset SIGHTLINE_SANDBOX") {
+		t.Errorf("with workspaces and without a sandbox: %d\n%s", code, s)
+	}
+	if code, s := look(nil); code != 0 || !strings.Contains(s, "DISCORD_TOKEN is not set") || !strings.Contains(s, "SLACK_BOT_TOKEN is not set") {
+		t.Errorf("without a token: %d\n%s", code, s)
+	}
 	if code, s := look(map[string]string{"SIGHTLINE_WEB_ADDR": "off"}); code != 1 || !strings.Contains(s, "nobody can talk to it") {
 		t.Errorf("with nothing to talk to: %d\n%s", code, s)
 	}
@@ -217,6 +253,36 @@ func TestDoctor(t *testing.T) {
 	}
 	if code, s := look(map[string]string{"SIGHTLINE_WEB_ADDR": "x"}); code != 1 || !strings.Contains(s, "FIX  configuration") {
 		t.Errorf("with a wrong setting: %d\n%s", code, s)
+	}
+}
+
+// A sandbox that is missing is a fault only of who has workspaces without it.
+func TestSandboxIsMissed(t *testing.T) {
+	missing := &sandbox.Unavailable{Driver: sandbox.Bubblewrap, Reason: "no bwrap", Fix: "Install it."}
+	for _, c := range []struct {
+		config Config
+		ok     bool
+	}{
+		{Config{Agents: []AgentConfig{{}}}, true},
+		{Config{Agents: []AgentConfig{{}, {Workspaces: "on"}}}, false},
+		{Config{Agents: []AgentConfig{{Workspaces: "off"}}, Sandbox: SandboxConfig{On: true}}, true},
+		{Config{Agents: []AgentConfig{{Workspaces: "off"}, {}}, Sandbox: SandboxConfig{On: true}}, false},
+	} {
+		on := slices.ContainsFunc(c.config.Agents, c.config.workspaceOn)
+		if f := checkSandbox(nil, missing, on); f.ok != c.ok || f.fix != "Install it." || !strings.Contains(f.text, "no bwrap") {
+			t.Errorf("%+v: %+v", c.config, f)
+		}
+	}
+}
+
+// What can't be had is said with what to do; what is there and is wrong, as it is.
+func TestDatabaseAway(t *testing.T) {
+	_, err := checkpoints.Open(t.Context(), "postgres://u@127.0.0.1:1/x?connect_timeout=1", slog.New(slog.DiscardHandler))
+	if err = Away(err); err == nil || !strings.Contains(err.Error(), "; start it, or correct DATABASE_URL") {
+		t.Errorf("away: %v", err)
+	}
+	if err := Away(checkpoints.ErrInvalid); err != checkpoints.ErrInvalid {
+		t.Errorf("invalid: %v", err)
 	}
 }
 

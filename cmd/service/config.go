@@ -39,6 +39,7 @@ type Config struct {
 	TemporalUIURL string
 	Images        visual.Limits
 	Agents        []AgentConfig
+	File          bool     // a file names the agents, not the environment
 	Unused        []string // variables that are set and that the file of agents leaves without a use
 	Sandbox       SandboxConfig
 

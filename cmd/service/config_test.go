@@ -94,6 +94,11 @@ func TestWrongFilesAreNamed(t *testing.T) {
 		"one app twice":       {"agents:\n  - {id: a, slack: {bot_token_env: X, app_token_env: SET}}\n  - {id: b, slack: {bot_token_env: Y, app_token_env: SET}}", "agents a and b have the same token"},
 		"a second document":   {"agents:\n  - id: a\n---\nagents:\n  - id: b", "something after"},
 		"a bad address":       {"agents:\n  - {id: a, slack: {bot_token_env: X, signing_secret_env: Y, events_addr: \"3000\"}}", "not host:port"},
+		"a bad Discord owner": {"agents:\n  - {id: a, owners: [\"discord:bob\"], discord: {token_env: X}}", "owner \"bob\" is not a user id"},
+		"a bad Slack owner":   {"agents:\n  - {id: a, owners: [\"slack:t1/u1\"], slack: {bot_token_env: X, app_token_env: Y}}", "in capitals"},
+		"a base without end":  {"agents:\n  - {id: a, slack: {bot_token_env: X, app_token_env: Y, api_url: \"https://x.example/api\"}}", "ends in a slash"},
+		"a base in the clear": {"agents:\n  - {id: a, discord: {token_env: X, api_url: \"http://x.example/api\"}}", "has to be https"},
+		"no model's name":     {"agents:\n  - {id: a, model: {base_url: \"http://127.0.0.1:1/v1\"}}", "needs the name of a model"},
 		"a bad vision":        {"agents:\n  - {id: a, model: {vision: maybe}}", "yes, no or unset"},
 	} {
 		_, err := read(t, map[string]string{"SET": "hunter2", "X": "x", "Y": "y"}, c.file)

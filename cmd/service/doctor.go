@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -12,6 +13,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"sightline/agent"
+	"sightline/agent/openai"
 	"sightline/checkpoints"
 	"sightline/connectors/chat"
 	"sightline/connectors/web"
@@ -62,7 +64,8 @@ func Doctor(ctx context.Context, env func(string) string, out io.Writer) int {
 			list = append(list, finding{string(a.ID) + " model", false, err.Error(), "correct OPENAI_BASE_URL, OPENAI_API_KEY, SIGHTLINE_MODEL and SIGHTLINE_MODEL_API, or the agent's model in sightline.yaml"})
 			continue
 		}
-		list = append(list, checkModel(string(a.ID), m.Info(ctx)))
+		list = append(list, checkModel(ctx, string(a.ID), m)...)
+		list = append(list, c.unconnected(a)...)
 		list = append(list, s.checkBots(ctx, a)...)
 	}
 	list = append(list, checkTesseract(), s.tryOut(ctx))
@@ -123,7 +126,7 @@ func (s *service) inside(ctx context.Context, db *checkpoints.DB, tc client.Clie
 		if m.c.ID != a {
 			continue
 		}
-		list = append(list, checkModel(string(m.c.ID), m.model.Info(ctx)))
+		list = append(list, checkModel(ctx, string(m.c.ID), m.model)...)
 		for _, b := range m.bots {
 			list = append(list, b.check(ctx, string(m.c.ID))...)
 		}
@@ -131,7 +134,57 @@ func (s *service) inside(ctx context.Context, db *checkpoints.DB, tc client.Clie
 	return append(list, checkTesseract())
 }
 
-func checkModel(id string, i agent.ModelInfo) finding {
+// unconnected are the platforms that an agent has no token for. None is needed:
+// it is said for whoever thinks that they gave one.
+func (c Config) unconnected(a AgentConfig) (out []finding) {
+	how := func(variable, key string) string {
+		if c.File {
+			return "not connected: the agent has no " + key + " in sightline.yaml"
+		}
+		return "not connected: " + variable + " is not set"
+	}
+	if a.Discord == nil {
+		out = append(out, finding{string(a.ID) + " discord", true, how("DISCORD_TOKEN", "discord"), ""})
+	}
+	if a.Slack == nil {
+		out = append(out, finding{string(a.ID) + " slack", true, how("SLACK_BOT_TOKEN", "slack"), ""})
+	}
+	return out
+}
+
+// reachable is a model at a server that may be away.
+type reachable interface {
+	Reach(ctx context.Context) (said string, err error)
+}
+
+// checkModel asks its server before its sight: what a server that is away would
+// have said of it is not the operator's to say.
+func checkModel(ctx context.Context, id string, m agent.Model) []finding {
+	sight := checkSight(id, m.Info(ctx))
+	r, ok := m.(reachable)
+	if !ok {
+		return []finding{sight}
+	}
+	f := finding{name: id + " model server", ok: true}
+	var err error
+	if f.text, err = r.Reach(ctx); err != nil {
+		f.ok, f.text = false, err.Error()
+		switch {
+		case errors.Is(err, openai.ErrKey):
+			f.fix = "set OPENAI_API_KEY, or the variable that api_key_env names, to a key of this server"
+		case errors.Is(err, openai.ErrServer):
+			f.fix = "see what is wrong with it, or try again later"
+		default:
+			f.fix = "start it, or correct OPENAI_BASE_URL (base_url in sightline.yaml)"
+		}
+		if !sight.ok {
+			sight.fix = "mend its server first, which may say so itself; or say it with SIGHTLINE_MODEL_VISION"
+		}
+	}
+	return []finding{f, sight}
+}
+
+func checkSight(id string, i agent.ModelInfo) finding {
 	f := finding{name: id + " model", ok: true, text: describe(i)}
 	if i.Capability.Detail != "" {
 		f.text += "; " + i.Capability.Detail

@@ -50,7 +50,7 @@ func (s *service) platforms(m *member, db *checkpoints.DB, sink telemetry.Sink, 
 			Agent: m.c.ID, Token: d.token, APIURL: d.APIURL, AnswerBots: d.AnswerBots, Owners: m.c.ownersOn("discord"),
 			Sink: sink, Commander: c, Messages: db, Marks: discordMarks{db}, Recent: discordRecent(db, m.c.ID), MaxBytes: s.c.Images.MaxBytes,
 			MaxDocument: document.DefaultLimits().MaxBytes,
-			Limited:     s.tele.Limited(discord.Platform), Log: s.log.With("agent", m.c.ID, "platform", "discord"),
+			Limited:     s.tele.Limited(discord.Platform), Missing: s.missing(m.c.ID), Log: s.log.With("agent", m.c.ID, "platform", "discord"),
 		})
 		if err != nil {
 			return fmt.Errorf("agent %s: %w", m.c.ID, err)
@@ -69,7 +69,7 @@ func (s *service) platforms(m *member, db *checkpoints.DB, sink telemetry.Sink, 
 			Owners: m.c.ownersOn("slack"), Sink: sink, Commander: c, Messages: db, Marks: slackMarks(db, m.c.ID), Gaps: slackGaps{db},
 			Recent: slackRecent(db, m.c.ID), MaxBytes: s.c.Images.MaxBytes,
 			MaxDocument: document.DefaultLimits().MaxBytes,
-			Limited:     s.tele.Limited(slack.Platform), Log: s.log.With("agent", m.c.ID, "platform", "slack"),
+			Limited:     s.tele.Limited(slack.Platform), Missing: s.missing(m.c.ID), Log: s.log.With("agent", m.c.ID, "platform", "slack"),
 		}
 		if db != nil { // doctor only looks, and has none
 			sc.Aliases = slackAliases{db}
@@ -108,6 +108,12 @@ func (s *service) platforms(m *member, db *checkpoints.DB, sink telemetry.Sink, 
 		}, make(chan struct{})})
 	}
 	return nil
+}
+
+// missing says to whoever starts the service what a bot lacks, before the first
+// picture does.
+func (s *service) missing(id chat.AgentID) func(what, fix string) {
+	return func(what, fix string) { s.say("agent %s: %s (%s)", id, what, fix) }
 }
 
 // runBots keeps the bots of an agent running until the service closes, each

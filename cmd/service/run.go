@@ -151,6 +151,9 @@ func (s *service) start(ctx context.Context) error {
 	}
 	db, err := checkpoints.Open(ctx, place.database, s.log)
 	if err != nil {
+		if s.c.DatabaseURL != "" {
+			err = Away(err)
+		}
 		return err
 	}
 	s.later(func(context.Context) { db.Close() })
@@ -176,7 +179,8 @@ func (s *service) start(ctx context.Context) error {
 	}
 	owners.agents, owners.elsewhere = activities.Agents, !s.c.Roles["workers"]
 	owners.doctor = func(ctx context.Context, a chat.AgentID) []finding {
-		return append(s.inside(ctx, db, tc, members, a), box.finding())
+		on := s.c.Roles["workers"] && slices.ContainsFunc(s.c.Agents, func(c AgentConfig) bool { return c.ID == a && s.c.workspaceOn(c) })
+		return append(s.inside(ctx, db, tc, members, a), box.finding(on))
 	}
 	if err := s.workers(tc, activities); err != nil {
 		return err
@@ -217,6 +221,14 @@ func (s *service) start(ctx context.Context) error {
 		s.o.Ready(run)
 	}
 	return nil
+}
+
+// Away says what to do about a database of the operator's own that can't be had.
+func Away(err error) error {
+	if errors.Is(err, checkpoints.ErrUnavailable) {
+		return fmt.Errorf("%w; start it, or correct DATABASE_URL, or unset it for a managed one", err)
+	}
+	return err
 }
 
 // places are the two stores, wherever they run.
@@ -322,10 +334,12 @@ func (s *service) serve(ctx context.Context, p *web.Place) error {
 }
 
 func (s *service) announce(r Running) {
-	s.say("ready")
+	// In one piece: bots may have something to say meanwhile.
+	var b strings.Builder
+	b.WriteString("ready")
 	line := func(name, v string) {
 		if v != "" {
-			fmt.Fprintf(s.o.Stderr, "  %-12s %s\n", name, v)
+			fmt.Fprintf(&b, "\n  %-12s %s", name, v)
 		}
 	}
 	line("Sign in", r.SignIn)
@@ -337,4 +351,5 @@ func (s *service) announce(r Running) {
 		line("Roles", strings.Join(slices.Sorted(maps.Keys(s.c.Roles)), ", "))
 	}
 	line("State", s.c.Home)
+	s.say("%s", b.String())
 }

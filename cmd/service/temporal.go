@@ -2,10 +2,13 @@ package service
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
 
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/contrib/envconfig"
 	tlog "go.temporal.io/sdk/log"
@@ -57,6 +60,13 @@ func (s *service) dial(ctx context.Context, p places) (client.Client, error) {
 	c, err := client.DialContext(ctx, o)
 	if err != nil {
 		return nil, fmt.Errorf("temporal at %s can't be reached; check TEMPORAL_ADDRESS and TEMPORAL_NAMESPACE, or unset them for a managed server", o.HostPort)
+	}
+	// A server answers without it as well, and whatever is asked of it later
+	// fails in words that name no setting.
+	_, err = c.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: s.namespace()})
+	if missing := (*serviceerror.NamespaceNotFound)(nil); errors.As(err, &missing) {
+		c.Close()
+		return nil, fmt.Errorf("temporal at %s has no namespace %q; correct TEMPORAL_NAMESPACE, or make it: temporal operator namespace create --namespace %[2]s", o.HostPort, s.namespace())
 	}
 	return c, nil
 }

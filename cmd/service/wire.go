@@ -194,7 +194,7 @@ func (s *service) activities(db *checkpoints.DB, members []*member, box *proving
 		a.Agents[m.c.ID] = &workflows.Agent{
 			ID: m.c.ID, Name: m.c.Name, Instructions: m.c.Instructions, Authorizer: auth, Repliers: repliers,
 			Inference:  &agent.Inference{Model: s.tele.Model(m.model.Info(context.Background()).Name, m.model), Tools: registry, Looker: looker, MaxShown: maxShown},
-			Workspaces: func() bool { return box.proved() != nil }, WorkspaceOn: m.c.Workspaces == "on" || m.c.Workspaces == "" && s.c.Sandbox.On,
+			Workspaces: func() bool { return box.proved() != nil }, WorkspaceOn: s.c.workspaceOn(m.c),
 		}
 	}
 	if swept != nil {

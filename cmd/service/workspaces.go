@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -70,7 +71,7 @@ type proving struct {
 func (s *service) prove(ctx context.Context) *proving {
 	p := &proving{done: make(chan struct{})}
 	if s.c.Sandbox.Driver == "" || !s.c.Roles["workers"] {
-		p.err = errors.New("switched off")
+		p.err = errSwitchedOff
 		if s.c.Sandbox.Driver != "" {
 			p.err = errors.New("turns run in other processes, which have their own")
 		}
@@ -111,24 +112,41 @@ func (p *proving) proved() *sandbox.Runner {
 	}
 }
 
-// finding is what doctor says of it.
-func (p *proving) finding() finding {
+// finding is what doctor says of it. on: there are workspaces without an owner
+// asking for one.
+func (p *proving) finding(on bool) finding {
 	select {
 	case <-p.done:
 	default:
 		return finding{"sandbox", true, "is being proved", ""}
 	}
-	return checkSandbox(p.runner, p.err)
+	return checkSandbox(p.runner, p.err, on)
 }
 
-func checkSandbox(r *sandbox.Runner, err error) finding {
-	var u *sandbox.Unavailable
-	switch {
-	case errors.As(err, &u):
+// workspaceOn reports whether an agent has workspaces where no owner said
+// otherwise.
+func (c Config) workspaceOn(a AgentConfig) bool {
+	return a.Workspaces == "on" || a.Workspaces == "" && c.Sandbox.On
+}
+
+var errSwitchedOff = errors.New("switched off")
+
+func checkSandbox(r *sandbox.Runner, err error, on bool) finding {
+	if err != nil {
 		// Nothing else needs it: agents without workspaces are whole.
-		return finding{"sandbox", true, "none, so no workspaces are offered: " + u.Error(), u.Fix}
-	case err != nil:
-		return finding{"sandbox", true, "none, so no workspaces are offered: " + err.Error(), ""}
+		f := finding{"sandbox", !on, "none, so no workspaces are offered: " + err.Error(), ""}
+		if on {
+			f.text = "none, and workspaces are on: " + err.Error()
+			f.fix = "see what stands in its way, or switch workspaces off"
+		}
+		var u *sandbox.Unavailable
+		switch {
+		case errors.As(err, &u) && u.Fix != "":
+			f.fix = u.Fix
+		case on && errors.Is(err, errSwitchedOff):
+			f.fix = "unset SIGHTLINE_SANDBOX, or switch workspaces off"
+		}
+		return f
 	}
 	var passed []string
 	for _, c := range r.Checks() {
@@ -143,22 +161,23 @@ func checkSandbox(r *sandbox.Runner, err error) finding {
 
 // tryOut is doctor's look at a sandbox that no service runs.
 func (s *service) tryOut(ctx context.Context) finding {
+	on := s.c.Roles["workers"] && slices.ContainsFunc(s.c.Agents, s.c.workspaceOn)
 	if s.c.Sandbox.Driver == "" {
-		return checkSandbox(nil, errors.New("switched off"))
+		return checkSandbox(nil, errSwitchedOff, on)
 	}
 	root, err := os.MkdirTemp("", "sightline-doctor-")
 	if err != nil {
-		return checkSandbox(nil, err)
+		return checkSandbox(nil, err, on)
 	}
 	defer os.RemoveAll(root)
 	if err := os.Chmod(root, 0o711); err != nil {
-		return checkSandbox(nil, err)
+		return checkSandbox(nil, err, on)
 	}
 	r, err := sandbox.New(ctx, s.sandboxConfig(root))
 	if r != nil {
 		defer r.Close()
 	}
-	return checkSandbox(r, err)
+	return checkSandbox(r, err, on)
 }
 
 // reader is the process's one reader of documents. Its engine starts with the

@@ -12,6 +12,7 @@ import (
 	"time"
 	"unicode"
 
+	"sightline/cmd/local"
 	"sightline/connectors/web"
 )
 
@@ -222,6 +223,8 @@ func readText(ctx context.Context, stdin io.Reader) (string, error) {
 // explain makes a sentence with a way out of what went wrong.
 func explain(ctx context.Context, err error, home string, q question) error {
 	switch {
+	case errors.Is(err, web.ErrNotRunning) && local.Holder(home) != 0:
+		return fmt.Errorf("the sightline at %s (process %d) has no page to ask through: it is still starting, or its page is off (SIGHTLINE_WEB_ADDR, SIGHTLINE_ROLES, or no agent of sightline.yaml has web: true)", home, local.Holder(home))
 	case errors.Is(err, web.ErrNotRunning):
 		return fmt.Errorf("no running sightline found at %s; start it with `sightline`, or set SIGHTLINE_HOME to where one runs", home)
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"sightline/checkpoints"
+	"sightline/cmd/local"
 	"sightline/cmd/local/testenv"
 	"sightline/connectors/chat"
 	"sightline/connectors/web"
@@ -152,7 +154,12 @@ func TestAskFailsWithAReason(t *testing.T) {
 	os.WriteFile(empty, nil, 0o600)
 	large := filepath.Join(t.TempDir(), "large")
 	os.WriteFile(large, make([]byte, 11<<20), 0o600)
-	nowhere := t.TempDir()
+	nowhere, pageless := t.TempDir(), t.TempDir()
+	held, err := local.OpenHome(pageless)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = held.Close() })
 	for name, c := range map[string]struct {
 		home string
 		code int
@@ -169,6 +176,7 @@ func TestAskFailsWithAReason(t *testing.T) {
 		"nothing":           {silent, 1, "nothing to ask", nil},
 		"a bad name":        {silent, 1, "Give the conversation a name", []string{"--conversation", " ", "x"}},
 		"not running":       {nowhere, 1, "no running sightline found at " + nowhere + "; start it with `sightline`", []string{"x"}},
+		"without a page":    {pageless, 1, fmt.Sprintf("(process %d) has no page to ask through: it is still starting, or", os.Getpid()), []string{"x"}},
 		"unknown flag":      {silent, 2, "usage:", []string{"--nonsense", "x"}},
 		"missing value":     {silent, 2, "usage:", []string{"x", "--attach"}},
 		"a bad timeout":     {silent, 2, "usage:", []string{"--timeout", "-1s", "x"}},

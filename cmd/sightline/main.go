@@ -98,7 +98,7 @@ func migrate(ctx context.Context, env func(string) string, stdout io.Writer) err
 	}
 	db, err := checkpoints.Open(ctx, c.DatabaseURL, slog.New(slog.DiscardHandler))
 	if err != nil {
-		return err
+		return service.Away(err)
 	}
 	defer db.Close()
 	if err := db.Migrate(ctx, "web", web.Migrations); err != nil {

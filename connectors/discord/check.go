@@ -86,6 +86,9 @@ func (b *Bot) sayFindings(ctx context.Context) {
 	for _, f := range b.Check(ctx) {
 		if !f.OK && ctx.Err() == nil {
 			b.log.Warn("something that is needed on discord is missing", "what", f.What, "detail", f.Detail, "fix", f.Fix)
+			if b.c.Missing != nil {
+				b.c.Missing(f.What+": "+f.Detail, f.Fix)
+			}
 		}
 	}
 }

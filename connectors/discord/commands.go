@@ -230,18 +230,19 @@ func answerParts(text string) []string {
 	return parts
 }
 
-// nativeMessage is the message's id in a link to a message of the channel;
-// anything else stays as it is. Whoever has no developer mode can copy nothing
-// but the link.
-func nativeMessage(arg, channel string) string {
-	m := messageLink.FindStringSubmatch(arg)
-	if m == nil || m[1] != channel {
+// nativeMessage is the message's id in a link to a message; anything else stays
+// as it is. Whoever has no developer mode can copy nothing but the link. It may
+// be of a thread of the channel, or of the channel of the thread: an id is of one
+// message in all of Discord, and whether that one is around is asked of the store.
+func nativeMessage(arg string) string {
+	m := messageLink.FindStringSubmatch(strings.Trim(arg, "<>"))
+	if m == nil {
 		return arg
 	}
-	return m[2]
+	return m[1]
 }
 
-var messageLink = regexp.MustCompile(`^https://(?:(?:ptb|canary)\.)?discord(?:app)?\.com/channels/(?:@me|\d+)/(\d+)/(\d+)/?$`)
+var messageLink = regexp.MustCompile(`^https://(?:(?:ptb|canary)\.)?discord(?:app)?\.com/channels/(?:@me|\d+)/\d+/(\d+)/?$`)
 
 const (
 	ownersOnly = "Only the agent's owner can use its commands."
@@ -284,7 +285,7 @@ func (b *Bot) run(ctx context.Context, i interaction, name string, args []string
 		return failed
 	}
 	if name == "forget" && len(args) > 0 {
-		args[0] = nativeMessage(args[0], i.ChannelID)
+		args[0] = nativeMessage(args[0])
 	}
 	text, err := b.c.Commander.Command(ctx, chat.Command{Agent: b.c.Agent, Actor: actor, Place: p, Name: name, Args: args})
 	if err != nil {

@@ -58,7 +58,9 @@ func TestCommands(t *testing.T) {
 	}{
 		{"status", nil, nil}, {"stop", nil, nil}, {"trail", []string{"id", " att_x "}, []string{"att_x"}},
 		{"workspace", []string{"state", "on"}, []string{"on"}}, {"model", nil, nil}, {"forget", []string{"target", "1"}, []string{"1"}},
-		{"forget", []string{"target", "https://discord.com/channels/@me/1/2"}, []string{"https://discord.com/channels/@me/1/2"}}, // another channel's
+		{"forget", []string{"target", "https://discord.com/channels/5/1/2"}, []string{"2"}}, // a thread's, which the store knows to be around or not
+		{"forget", []string{"target", "<https://ptb.discord.com/channels/@me/1/2>"}, []string{"2"}},
+		{"forget", []string{"target", "https://discord.example/channels/@me/1/2"}, []string{"https://discord.example/channels/@me/1/2"}},
 	} {
 		for _, channel := range []string{w.channel, dm} {
 			i := w.Interact(channel, w.Owner, x.sub, x.options...)

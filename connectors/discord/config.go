@@ -91,6 +91,9 @@ type Config struct {
 	MaxDocument int64
 	// Limited, if set, is told how long a call waited for the platform's limits.
 	Limited func(waited time.Duration)
+	// Missing, if set, is told at the start of what is needed and is not there, for
+	// the person who started it: the log is read by few.
+	Missing func(what, fix string)
 	Log     *slog.Logger
 	Now     func() time.Time // default time.Now
 }

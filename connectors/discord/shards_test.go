@@ -261,6 +261,8 @@ func TestFatalCodeInTheMiddle(t *testing.T) {
 func TestMissingPermissionsAreSaidAtStart(t *testing.T) {
 	w := newWorld(t)
 	w.SetRole(w.guild, w.guild, fakediscord.ViewChannel|fakediscord.SendMessages|fakediscord.SendMessagesInThreads)
+	told := make(chan string, 10)
+	w.change = func(c *Config) { c.Missing = func(what, fix string) { told <- what + " -> " + fix } }
 	w.run()
 	w.until("it is said", func() bool {
 		l := w.log.String()
@@ -268,5 +270,13 @@ func TestMissingPermissionsAreSaidAtStart(t *testing.T) {
 	})
 	if strings.Contains(w.log.String(), "Send Messages in Threads") {
 		t.Errorf("more is said than is missing:\n%s", w.log)
+	}
+	select {
+	case got := <-told: // whoever started it reads no log
+		if !strings.Contains(got, "missing: Read Message History -> give the bot's role there: Read Message History") {
+			t.Errorf("whoever started it is told %q", got)
+		}
+	case <-time.After(patience):
+		t.Error("whoever started it is told nothing")
 	}
 }

@@ -107,6 +107,9 @@ type Config struct {
 	MaxDocument int64
 	// Limited, if set, is told how long a call waited for Slack's limits.
 	Limited func(waited time.Duration)
+	// Missing, if set, is told at the start of what is needed and is not there, for
+	// the person who started it: the log is read by few.
+	Missing func(what, fix string)
 	Log     *slog.Logger
 	Now     func() time.Time
 }
@@ -199,7 +202,7 @@ func New(c Config) (*Bot, error) {
 	b := &Bot{c: c, owners: map[string]bool{}, ready: make(chan struct{}), recognized: -1}
 	for _, o := range c.Owners {
 		if !ownerForm.MatchString(o) {
-			return nil, fmt.Errorf("slack: owner %q is not of the form TEAM/USER", o)
+			return nil, fmt.Errorf("slack: owner %q is not of the form TEAM/USER, with both IDs in capitals as Slack shows them", o)
 		}
 		b.owners[o] = true
 	}

@@ -42,6 +42,9 @@ func (b *Bot) Run(ctx context.Context) error {
 	}
 	for _, s := range missing(self.scopes) {
 		b.log.Warn("the bot token lacks a scope", "scope", s.name, "without", s.without, "fix", "add it under OAuth & Permissions, then install the app again")
+		if b.c.Missing != nil {
+			b.c.Missing("slack scope "+s.name+": it is missing: "+s.without, s.fix())
+		}
 	}
 	for pause := b.redial; ; pause = min(2*pause, time.Minute) {
 		err := b.resume(ctx)
@@ -84,6 +87,10 @@ func (b *Bot) signIn(ctx context.Context) (identity, error) {
 const maxSkew = 30 * time.Second
 
 type scope struct{ name, without string }
+
+func (s scope) fix() string {
+	return "Add " + s.name + " under OAuth & Permissions, then install the app again."
+}
 
 var scopes = []scope{
 	{"app_mentions:read", "mentions are not heard"},
@@ -141,7 +148,7 @@ func (b *Bot) Check(ctx context.Context) []Finding {
 	}
 	lack := missing(self.scopes)
 	for _, s := range lack {
-		out = append(out, Finding{Name: "scope " + s.name, Text: "it is missing: " + s.without, Fix: "Add " + s.name + " under OAuth & Permissions, then install the app again."})
+		out = append(out, Finding{Name: "scope " + s.name, Text: "it is missing: " + s.without, Fix: s.fix()})
 	}
 	switch {
 	case self.scopes == "":
@@ -166,6 +173,8 @@ func (b *Bot) Check(ctx context.Context) []Finding {
 		out = append(out, Finding{Name: "socket mode", OK: true, Text: "a connection may be opened"})
 	case slices.Contains(refusals, code):
 		out = append(out, Finding{Name: "app token", Text: "Slack refuses it: " + code, Fix: "Make an app-level token (xapp-...) with the scope connections:write under Basic Information."})
+	case code == "" || strings.HasPrefix(code, "http_"):
+		out = append(out, Finding{Name: "reachability", Text: err.Error(), Fix: "Make sure that this machine reaches Slack's Web API."})
 	default:
 		out = append(out, Finding{Name: "socket mode", Text: err.Error(), Fix: "Switch Socket Mode on in the app's settings."})
 	}

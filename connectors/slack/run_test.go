@@ -42,9 +42,16 @@ func TestWrongTokensEndRun(t *testing.T) {
 
 // Case 2.
 func TestMissingScopesAreSaidAtStart(t *testing.T) {
-	s := open(t, nil, func(f *fakeslack.Server) { f.SetScopes(fakeslack.Without("files:read")...) }).run()
+	told := make(chan string, 10)
+	s := open(t, func(c *Config) { c.Missing = func(what, fix string) { told <- what + " -> " + fix } },
+		func(f *fakeslack.Server) { f.SetScopes(fakeslack.Without("files:read")...) }).run()
 	if l := s.log.String(); !strings.Contains(l, "scope=files:read") || strings.Contains(l, "scope=chat:write") {
 		t.Errorf("log: %s", l)
+	}
+	if len(told) != 1 {
+		t.Errorf("%d things are said to whoever started it", len(told))
+	} else if got := <-told; !strings.Contains(got, "files:read") || !strings.Contains(got, "-> Add files:read under") {
+		t.Errorf("whoever started it is told %q", got)
 	}
 	var found bool
 	for _, f := range s.Check(t.Context()) {
@@ -84,6 +91,11 @@ func TestCheckAsksAnew(t *testing.T) {
 	s = open(t, func(c *Config) { c.Owners, c.Now = nil, func() time.Time { return time.Now().Add(-90 * time.Minute) } }) // Slack's is known to the second
 	if got := wrong(); !strings.Contains(got, "as slack:"+fakeslack.Team+"/USER") || !strings.Contains(got, "clock: 1h30m0s") && !strings.Contains(got, "clock: 1h29m59s") {
 		t.Errorf("no owner and a slow clock: %q", got)
+	}
+	s = open(t, nil)
+	s.fake.Fail("apps.connections.open", fakeslack.Failure{Status: 503, Times: maxTries})
+	if got := wrong(); !strings.Contains(got, "reaches Slack") || strings.Contains(got, "Switch Socket Mode on") {
+		t.Errorf("slack is away: %q", got)
 	}
 	s = open(t, func(c *Config) { c.BotToken, c.AppToken = fakeslack.AppToken, fakeslack.BotToken })
 	if got := wrong(); !strings.Contains(got, "it is an app-level token") {

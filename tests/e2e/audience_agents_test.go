@@ -59,7 +59,7 @@ func TestAudienceOfTwoAgents(t *testing.T) {
 	})
 }
 
-// scopeSaid: at the start, in the log, and by doctor.
+// scopeSaid: at the start, on the terminal and in the log, and by doctor.
 func scopeSaid(t *testing.T, a *audienceStage) {
 	b, err := os.ReadFile(filepath.Join(a.home, "sightline.log"))
 	if err != nil {
@@ -67,6 +67,9 @@ func scopeSaid(t *testing.T, a *audienceStage) {
 	}
 	if log := string(b); !strings.Contains(log, `lacks a scope`) || !strings.Contains(log, "scope=files:read") || len(a.m.Requests()) != 0 {
 		t.Errorf("nothing is said of files:read at the start:\n%s", tail(b, 3000))
+	}
+	if said := a.p.stderr.String(); !strings.Contains(said, "agent first: slack scope files:read: it is missing") || strings.Contains(said, "chat:write") {
+		t.Errorf("whoever started it is not told of files:read, or of more:\n%s", said)
 	}
 	env := map[string]string{
 		"SIGHTLINE_HOME": t.TempDir(), "SIGHTLINE_CONFIG": filepath.Join(a.home, "sightline.yaml"), "DATABASE_URL": a.p.Ready.Database,

@@ -3,7 +3,9 @@ package e2e
 import (
 	"strings"
 	"testing"
+	"time"
 
+	"sightline/tests/fakediscord"
 	"sightline/tests/fakemodel"
 	"sightline/tests/fakeslack"
 )
@@ -62,4 +64,40 @@ func TestSlackCommandsReachThreads(t *testing.T) {
 	command("forget "+strings.Replace(link, "C1", "C2", 1), "nothing of that id")
 	command("forget "+link, "Forgotten")
 	command("attachments", "shot.png", "deleted", "an owner had it forgotten")
+}
+
+// On Discord a link is all that most people can copy of a message. It is about a
+// thread of the channel where the command is given as it is about the channel,
+// and about nothing else.
+func TestDiscordCommandsReachThreads(t *testing.T) {
+	d := fakediscord.New(t)
+	guild := d.AddGuild(d.Owner)
+	channel, elsewhere := d.AddChannel(guild), d.AddChannel(guild)
+	thread := d.AddThread(channel, 11)
+	_, env := fake(t, func(fakemodel.Request) fakemodel.Reply { return fakemodel.Reply{Text: "Seen."} })
+	start(t, home(t), append(env, "DISCORD_TOKEN="+d.Token, "DISCORD_API_URL="+d.URL)...)
+	shot, _ := noise(t, 60, 40, 3)
+	link := map[string]string{}
+	for _, at := range []string{channel, thread, elsewhere} {
+		m := d.Post(at, d.Owner, fakediscord.Draft{Text: "<@" + d.Bot.ID + "> look", Files: []fakediscord.File{{Name: "shot.png", Type: "image/png", Data: shot}}})
+		link[at] = "https://discord.com/channels/" + guild + "/" + at + "/" + m.ID
+		wait(t, "an answer", func() bool { return len(d.Said(at)) == 1 })
+	}
+	command := func(at, want string, words ...string) {
+		t.Helper()
+		i := d.Interact(at, d.Owner, words[0], words[1:]...)
+		select {
+		case <-i.Done:
+		case <-time.After(patience):
+			t.Fatalf("%v is not answered", words)
+		}
+		if !strings.Contains(i.Content, want) || !i.Ephemeral {
+			t.Errorf("%v: %q, want %q", words, i.Content, want)
+		}
+	}
+	command(channel, "nothing of that id", "forget", "target", link[elsewhere])
+	command(channel, "Forgotten", "forget", "target", link[thread])
+	command(thread, "Forgotten", "forget", "target", "<"+link[channel]+">")
+	command(channel, "nothing of that id", "forget", "target", link[thread])
+	command(elsewhere, "available", "attachments")
 }

@@ -24,7 +24,7 @@ const (
 
 // Scopes are those of a well configured app.
 func Scopes() []string {
-	return strings.Split("app_mentions:read,channels:history,channels:read,groups:history,groups:read,im:history,im:read,mpim:history,mpim:read,users:read,files:read,files:write,chat:write,commands,assistant:write", ",")
+	return strings.Split("app_mentions:read,channels:history,channels:read,groups:history,groups:read,im:history,im:read,mpim:history,mpim:read,users:read,files:read,files:write,chat:write,commands", ",")
 }
 
 // Channel is a conversation of any kind, with conversations.info's own flags.

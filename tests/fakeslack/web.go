@@ -15,7 +15,7 @@ type object = map[string]any
 
 var needs = map[string]string{ // scopes by method; those of conversations depend on the kind
 	"users.info": "users:read", "files.info": "files:read", "chat.postMessage": "chat:write", "chat.update": "chat:write",
-	"chat.postEphemeral": "chat:write", "assistant.threads.setStatus": "assistant:write",
+	"chat.postEphemeral": "chat:write", "assistant.threads.setStatus": "chat:write",
 	"chat.delete": "chat:write", "chat.startStream": "chat:write", "chat.appendStream": "chat:write", "chat.stopStream": "chat:write",
 	"files.getUploadURLExternal": "files:write", "files.completeUploadExternal": "files:write",
 }

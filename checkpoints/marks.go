@@ -69,6 +69,22 @@ func (db *DB) RecentMessages(ctx context.Context, agent chat.AgentID, p chat.Pla
 	return out, translate(ctx, "recent messages", err)
 }
 
+// maxHolders is how many messages one file is looked for in.
+const maxHolders = 200
+
+// MessagesWithFile are those that a file of the platform was recorded with and
+// that are not known to have lost it, the newest first.
+func (db *DB) MessagesWithFile(ctx context.Context, agent chat.AgentID, p chat.Platform, native string) ([]Recent, error) {
+	out, err := many(ctx, db.pool, func(r pgx.CollectableRow) (m Recent, err error) {
+		err = r.Scan(&m.Scope, &m.Channel, &m.Thread, &m.Message, &m.Revision)
+		return m, err
+	}, `SELECT p.workspace, p.channel, p.thread, m.native_id, m.revision FROM message m JOIN place p ON p.id = m.place
+		WHERE p.platform = $2 AND p.kind <> 'ephemeral' AND m.deleted_at IS NULL
+			AND m.id IN (SELECT a.message FROM attachment a WHERE a.agent = $1 AND a.native_file = $3 AND a.state <> 'deleted')
+		ORDER BY m.at DESC, m.id LIMIT $4`, agent, p, clean(native), maxHolders)
+	return out, translate(ctx, "messages with file", err)
+}
+
 // Alias is another ID of a channel, and the one that its places are named by.
 type Alias struct{ First, ID string }
 

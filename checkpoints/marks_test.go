@@ -158,3 +158,33 @@ func TestAliases(t *testing.T) {
 		t.Error("a channel is its own alias")
 	}
 }
+
+// A file's deletion names no message: those that have it are found, of the
+// agent and the platform alone, until they are known to have lost it.
+func TestMessagesWithFile(t *testing.T) {
+	db := open(t)
+	channel := chat.NewPlace("a", "slack", "T", "C1", "", chat.Channel)
+	thread := chat.NewPlace("a", "slack", "T", "C1", "9.1", chat.PublicThread)
+	gone := png("f")
+	gone.State = chat.FileDeleted
+	for _, e := range []chat.Event{
+		posted(channel, "1", "x", png("f"), png("g")), posted(thread, "2", "x", png("f")), posted(channel, "3", "x", png("g")),
+		posted(channel, "4", "x", png("f")), {Kind: chat.MessageDeleted, Place: channel, Message: chat.Message{NativeID: "4"}},
+		posted(channel, "5", "x", png("f")), edited(channel, "5", "2", "x", gone),
+		posted(chat.NewPlace("b", "slack", "T", "C1", "", chat.Channel), "6", "x", png("f")),
+		posted(chat.NewPlace("a", "discord", "T", "C1", "", chat.Channel), "7", "x", png("f")),
+	} {
+		if _, err := db.Record(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := db.MessagesWithFile(t.Context(), "a", "slack", "f")
+	var ids []string
+	for _, m := range got {
+		ids = append(ids, m.Scope+" "+m.Channel+" "+m.Thread+" "+m.Message)
+	}
+	slices.Sort(ids)
+	if err != nil || !slices.Equal(ids, []string{"T C1  1", "T C1 9.1 2"}) {
+		t.Errorf("%q, %v", ids, err)
+	}
+}

@@ -67,7 +67,7 @@ func (s *service) platforms(m *member, db *checkpoints.DB, sink telemetry.Sink, 
 		sc := slack.Config{
 			Agent: m.c.ID, BotToken: p.bot, AppToken: p.app, SigningSecret: p.signing, APIURL: p.APIURL, AnswerBots: p.AnswerBots,
 			Owners: m.c.ownersOn("slack"), Sink: sink, Commander: c, Messages: db, Marks: slackMarks(db, m.c.ID), Gaps: slackGaps{db},
-			Recent: slackRecent(db, m.c.ID), MaxBytes: s.c.Images.MaxBytes,
+			Recent: slackRecent(db, m.c.ID), WithFile: slackWithFile(db, m.c.ID), MaxBytes: s.c.Images.MaxBytes,
 			MaxDocument: document.DefaultLimits().MaxBytes,
 			Limited:     s.tele.Limited(slack.Platform), Missing: s.missing(m.c.ID), Log: s.log.With("agent", m.c.ID, "platform", "slack"),
 		}
@@ -240,12 +240,22 @@ func discordRecent(db *checkpoints.DB, agent chat.AgentID) func(context.Context)
 func slackRecent(db *checkpoints.DB, agent chat.AgentID) func(context.Context) ([]slack.Recorded, error) {
 	return func(ctx context.Context) ([]slack.Recorded, error) {
 		rows, err := db.RecentMessages(ctx, agent, slack.Platform, compared)
-		var out []slack.Recorded
-		for _, r := range rows {
-			out = append(out, slack.Recorded{Channel: r.Channel, Thread: r.Thread, TS: r.Message, Revision: r.Revision})
-		}
-		return out, err
+		return slackRecorded(rows), err
 	}
+}
+
+func slackWithFile(db *checkpoints.DB, agent chat.AgentID) func(context.Context, string) ([]slack.Recorded, error) {
+	return func(ctx context.Context, file string) ([]slack.Recorded, error) {
+		rows, err := db.MessagesWithFile(ctx, agent, slack.Platform, file)
+		return slackRecorded(rows), err
+	}
+}
+
+func slackRecorded(rows []checkpoints.Recent) (out []slack.Recorded) {
+	for _, r := range rows {
+		out = append(out, slack.Recorded{Channel: r.Channel, Thread: r.Thread, TS: r.Message, Revision: r.Revision})
+	}
+	return out
 }
 
 // slackAliases keeps the IDs that channels had.

@@ -2,6 +2,7 @@ package discord
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"path"
@@ -80,11 +81,23 @@ func words(m message, self user, files bool) string {
 		}
 	}
 	stuck(m.Stickers)
+	if len(m.Poll) > 0 && string(m.Poll) != "null" {
+		var p poll
+		_ = json.Unmarshal(m.Poll, &p) // that there is one is said at least
+		list := []string{oneLine(p.Question.Text, 300)}
+		for _, a := range p.Answers {
+			list = append(list, "- "+oneLine(a.Media.Text, 100))
+		}
+		text = strings.TrimSpace(text + "\n\n(a poll) " + strings.Join(list, "\n"))
+	}
 	for _, s := range m.MessageSnapshots {
 		if s.Message.Content != "" {
 			text = strings.TrimSpace(text + "\n\n(forwarded) " + s.Message.Content)
 		}
 		stuck(s.Message.Stickers)
+	}
+	if text == "" && !m.files() && len(m.MessageSnapshots) > 0 {
+		return "(forwarded: a message without words or files)"
 	}
 	if text == "" && !files && m.Content != "" {
 		return "@" + oneLine(self.Username, 40)

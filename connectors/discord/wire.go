@@ -37,6 +37,19 @@ type sticker struct {
 	Name string `json:"name"`
 }
 
+// poll is a question that a message puts to all, in place of words. It is read
+// apart: a poll of a new kind must not fail its message.
+type poll struct {
+	Question pollText `json:"question"`
+	Answers  []struct {
+		Media pollText `json:"poll_media"`
+	} `json:"answers"`
+}
+
+type pollText struct {
+	Text string `json:"text"`
+}
+
 type messageReference struct {
 	Type      int    `json:"type"`
 	MessageID string `json:"message_id"`

@@ -99,7 +99,10 @@ type Config struct {
 	Gaps GapStore // nil: kept in memory
 	// Recent, if set, is what the store has of the last days, the newest
 	// first: what may have been edited or deleted while nobody listened.
-	Recent   func(ctx context.Context) ([]Recorded, error)
+	Recent func(ctx context.Context) ([]Recorded, error)
+	// WithFile, if set, finds the messages that an earlier process delivered
+	// with a file: the event of its deletion names none.
+	WithFile func(ctx context.Context, file string) ([]Recorded, error)
 	Aliases  Aliases // nil: kept in memory
 	MaxBytes int64   // of a file; larger ones are listed as too large. 0: no limit here
 	// MaxDocument, if larger, counts for what is not said to be a picture: what
@@ -168,6 +171,7 @@ type Bot struct {
 // identity is what auth.test says of the bot token.
 type identity struct {
 	Team, User, Bot string
+	Name            string // for display
 	scopes          string
 	at              time.Time     // when that was asked, by Slack's clock
 	skew            time.Duration // of our clock from Slack's then
@@ -267,6 +271,7 @@ func (b *Bot) whoAmI(ctx context.Context) (identity, error) {
 		Team string `json:"team_id"`
 		User string `json:"user_id"`
 		Bot  string `json:"bot_id"`
+		Name string `json:"user"`
 	}
 	h, err := b.api.call(ctx, "auth.test", nil, &a)
 	if err != nil {
@@ -275,7 +280,7 @@ func (b *Bot) whoAmI(ctx context.Context) (identity, error) {
 	if a.Team == "" || a.User == "" {
 		return identity{}, errors.New("slack: auth.test names no team or no user")
 	}
-	self := identity{Team: a.Team, User: a.User, Bot: a.Bot, scopes: h.Get("X-OAuth-Scopes"), at: b.c.Now()}
+	self := identity{Team: a.Team, User: a.User, Bot: a.Bot, Name: a.Name, scopes: h.Get("X-OAuth-Scopes"), at: b.c.Now()}
 	if at, err := http.ParseTime(h.Get("Date")); err == nil {
 		self.skew, self.at = self.at.Sub(at), at
 	}

@@ -212,7 +212,7 @@ func (m *message) isBot() bool { return m.BotID != "" || m.Subtype == "bot_messa
 
 // isStop: an owner's one word ends the running turn of its conversation.
 func (b *Bot) isStop(self identity, m *message) bool {
-	return !m.hasFiles() && strings.EqualFold(plain(self, m.Text), "stop") &&
+	return !m.hasFiles() && strings.EqualFold(self.heard(m), "stop") &&
 		b.role(self, m.team(self), m.User, m.isBot()) == chat.Owner
 }
 
@@ -245,7 +245,7 @@ func (b *Bot) deliver(ctx context.Context, self identity, p chat.Place, i channe
 		Author: b.author(ctx, self, i, m), Deleted: kind == chat.MessageDeleted,
 	}}
 	if kind != chat.MessageDeleted {
-		e.Message.Text = plain(self, m.Text)
+		e.Message.Text = self.heard(m)
 		var err error
 		if e.Files, err = b.filesOf(ctx, m); err != nil {
 			return fmt.Errorf("slack: describe files of message: %w", err)
@@ -297,6 +297,25 @@ func (b *Bot) author(ctx context.Context, self identity, i channelInfo, m *messa
 // escapes.
 func plain(self identity, text string) string {
 	return strings.TrimSpace(html.UnescapeString(strings.ReplaceAll(text, "<@"+self.User+">", "")))
+}
+
+// heard is what a message says, with the words that it forwards. One that says
+// nothing but the agent's name keeps it, since it still asks.
+func (s identity) heard(m *message) string {
+	text := plain(s, m.Text)
+	for _, a := range m.Attachments {
+		words := a.Text
+		if words == "" && len(a.Files) == 0 {
+			words = a.Fallback
+		}
+		if words = strings.TrimSpace(html.UnescapeString(words)); a.IsShare && words != "" {
+			text = strings.TrimSpace(text + "\n\n(forwarded) " + words)
+		}
+	}
+	if text == "" && !m.hasFiles() && s.called(m) {
+		return "@" + s.Name
+	}
+	return text
 }
 
 // names are for display. One that can't be had now is left out.

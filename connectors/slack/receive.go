@@ -370,5 +370,54 @@ func (b *Bot) fileDeleted(ctx context.Context, j *job) error {
 		}
 		b.seen.keep(r)
 	}
+	if b.c.WithFile == nil {
+		return nil
+	}
+	list, err := b.c.WithFile(ctx, j.m.FileID)
+	if err != nil {
+		return fmt.Errorf("slack: look for the messages of a deleted file: %w", err)
+	}
+	for _, r := range list {
+		if err := b.fileLost(ctx, j.m.FileID, r); err != nil {
+			return err
+		}
+	}
 	return nil
+}
+
+// fileLost delivers, without a deleted file, a message that is not remembered.
+func (b *Bot) fileLost(ctx context.Context, id string, r Recorded) error {
+	self, err := b.me(ctx)
+	if err != nil {
+		return err
+	}
+	channel := b.facts.canonical(r.Channel)
+	info, err := b.facts.get(ctx, channel, kindAge)
+	if err != nil {
+		return b.unreachable(err)
+	}
+	p := b.place(self, channel, r.Thread, info)
+	old, _ := b.seen.get(channel, r.TS)
+	if was, ok := old.in(p.ID); ok && slices.ContainsFunc(was.Files, func(f chat.File) bool { return f.NativeID == id }) {
+		return nil // it was remembered, and is told
+	}
+	m, err := b.read(ctx, channel, r.TS, r.Thread)
+	if err != nil {
+		return b.unreachable(err)
+	}
+	if m == nil {
+		return b.confirm(ctx, self, info, channel, r)
+	}
+	purge := func(list []file) { // history may show it as it was for a moment
+		for n := range list {
+			if list[n].ID == id {
+				list[n].Mode = "tombstone"
+			}
+		}
+	}
+	purge(m.Files)
+	for _, a := range m.Attachments {
+		purge(a.Files)
+	}
+	return b.deliver(ctx, self, p, info, m, chat.MessageEdited, false)
 }

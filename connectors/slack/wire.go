@@ -60,8 +60,10 @@ type metadata struct {
 // share is an attachment of a message. Those with IsShare are forwarded
 // messages; the others are previews of links, which are nobody's upload.
 type share struct {
-	IsShare bool   `json:"is_share"`
-	Files   []file `json:"files"`
+	IsShare  bool   `json:"is_share"`
+	Text     string `json:"text"`
+	Fallback string `json:"fallback"` // what stands for one that has blocks alone
+	Files    []file `json:"files"`
 }
 
 type file struct {
@@ -141,7 +143,7 @@ func (m *message) merge(o *message) {
 	if len(o.Files) > len(m.Files) {
 		m.Files = o.Files
 	}
-	if len(o.forwarded()) > len(m.forwarded()) {
+	if len(m.Attachments) == 0 || len(o.forwarded()) > len(m.forwarded()) {
 		m.Attachments = o.Attachments
 	}
 }

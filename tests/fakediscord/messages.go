@@ -24,6 +24,7 @@ type Draft struct {
 	Type    int
 	Quiet   bool // no gateway event: it is found in history alone
 	Sticker string
+	Poll    string // a question with two answers
 }
 
 var mention = regexp.MustCompile(`<@!?(\d+)>`)
@@ -58,6 +59,9 @@ func (s *Server) Post(channelID, user string, d Draft) Message {
 	}
 	if d.Sticker != "" {
 		m.Stickers = []sticker{{s.id(), d.Sticker, 1}}
+	}
+	if d.Poll != "" {
+		m.Poll = &poll{Question: pollMedia{d.Poll}, Answers: []pollAnswer{{1, pollMedia{"yes"}}, {2, pollMedia{"no"}}}, LayoutType: 1}
 	}
 	if d.Webhook {
 		m.WebhookID, m.Author.Bot = s.id(), true
@@ -124,6 +128,7 @@ func (s *Server) view(m *Message) *Message {
 	if !mine && (s.HideContent || s.PortalIntents&intentMessageContent == 0) {
 		v.Content, v.Attachments, v.Embeds, v.Components = "", []Attachment{}, []any{}, []any{}
 		v.MessageSnapshots = nil
+		v.Poll = nil
 	}
 	if r := m.MessageReference; r != nil && r.Type == 0 {
 		if of := s.find(r.ChannelID, r.MessageID); of != nil {

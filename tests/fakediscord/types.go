@@ -140,6 +140,23 @@ type sticker struct {
 	FormatType int    `json:"format_type"`
 }
 
+type pollMedia struct {
+	Text string `json:"text"`
+}
+
+type pollAnswer struct {
+	AnswerID  int       `json:"answer_id"`
+	PollMedia pollMedia `json:"poll_media"`
+}
+
+type poll struct {
+	Question         pollMedia    `json:"question"`
+	Answers          []pollAnswer `json:"answers"`
+	Expiry           *string      `json:"expiry"`
+	AllowMultiselect bool         `json:"allow_multiselect"`
+	LayoutType       int          `json:"layout_type"`
+}
+
 type snapshot struct {
 	Message snapshotMessage `json:"message"`
 }
@@ -182,6 +199,7 @@ type Message struct {
 	ReferencedMessage *Message     `json:"referenced_message,omitempty"`
 	MessageSnapshots  []snapshot   `json:"message_snapshots,omitempty"`
 	Stickers          []sticker    `json:"sticker_items,omitempty"`
+	Poll              *poll        `json:"poll,omitempty"`
 	Nonce             string       `json:"nonce,omitempty"`
 
 	nonce    string

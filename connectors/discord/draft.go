@@ -13,11 +13,15 @@ import (
 // the reply's own: a draft that was withdrawn must not stand for the reply.
 const draftPart = -1
 
-// Discord's words for a message that is not there any more, and for one that
-// can't be edited because its thread was archived; a new one opens it again.
+// Discord's words for a message that is not there any more, for one that can't
+// be edited because its thread was archived (a new one opens it again) or
+// because it is old and was edited often, and for an answer to a message whose
+// channel's history the bot may not read.
 const (
 	unknownMessage = 10008
 	threadArchived = 50083
+	editsUsedUp    = 30046
+	noHistory      = 160002
 )
 
 // draftsPerMinute is less than half of the 50 calls a second that Discord
@@ -43,13 +47,20 @@ func (b *Bot) Draft(ctx context.Context, r chat.Reply) (chat.Posted, error) {
 	if len(p.parts) > 0 {
 		return chat.Posted{}, fmt.Errorf("discord: show draft: the reply itself is out: %w", chat.ErrRefused)
 	}
-	id, gone, err := b.write(ctx, channelID, r, split(text, contentLimit)[0])
+	first := split(text, contentLimit)[0]
+	if r.Draft != nil && r.Draft.NativeID != "" && p.shown == first {
+		// The answer grows beyond what is shown of it: an edit would change
+		// nothing, and the reply would wait for the room that it takes.
+		return chat.Posted{NativeID: r.Draft.NativeID}, nil
+	}
+	id, gone, err := b.write(ctx, channelID, r, first)
 	switch {
 	case err != nil:
 		return chat.Posted{}, fmt.Errorf("discord: show draft: %w", settled(err))
 	case gone:
-		return chat.Posted{}, fmt.Errorf("discord: show draft: somebody deleted it, or archived its thread: %w", chat.ErrRefused)
+		return chat.Posted{}, fmt.Errorf("discord: show draft: somebody deleted it or archived its thread, or it takes no more edits: %w", chat.ErrRefused)
 	}
+	p.shown = first
 	b.typing.note(channelID, b.c.Now())
 	return chat.Posted{NativeID: id}, nil
 }
@@ -107,7 +118,7 @@ func (b *Bot) write(ctx context.Context, channelID string, r chat.Reply, text st
 	switch {
 	case hasCode(err, unknownMessage):
 		return "", true, nil
-	case hasCode(err, threadArchived):
+	case hasCode(err, threadArchived), hasCode(err, editsUsedUp):
 		return id, true, nil
 	}
 	return id, false, err

@@ -33,6 +33,7 @@ type posts struct {
 type post struct {
 	turn  chan struct{} // held while posting
 	parts []string      // ids of the parts that are there
+	shown string        // what its draft was last seen to say
 	users int
 }
 
@@ -208,7 +209,14 @@ func (b *Bot) message(r chat.Reply, part int, text string) map[string]any {
 
 func (b *Bot) create(ctx context.Context, channelID string, body any) (message, error) {
 	var m message
-	if err := b.rest.do(ctx, "POST", "/channels/"+channelID+"/messages", body, &m); err != nil {
+	err := b.rest.do(ctx, "POST", "/channels/"+channelID+"/messages", body, &m)
+	if words, ok := body.(map[string]any); ok && hasCode(err, noHistory) && words["message_reference"] != nil {
+		// Said all the same, without pointing at what it answers.
+		b.log.Warn("the bot lacks the permission Read Message History, so a reply names no message", "channel", channelID)
+		delete(words, "message_reference")
+		err = b.rest.do(ctx, "POST", "/channels/"+channelID+"/messages", words, &m)
+	}
+	if err != nil {
 		return m, err
 	}
 	if !isSnowflake(m.ID) {

@@ -38,15 +38,22 @@ func units(s string) int {
 }
 
 // split cuts a text into parts of at most limit units, between lines where it
-// can. A code fence that a cut falls into is closed and opened again.
+// can. A code fence that a cut falls into is closed and opened again, and one
+// that the text leaves open is closed: Discord takes it for none.
 func split(text string, limit int) []string {
-	if units(text) <= limit {
+	parts, open := cutUp(text, limit)
+	if units(text) <= limit && !open {
 		return []string{text}
 	}
-	var parts []string
+	return parts
+}
+
+// cutUp also says whether the text leaves a fence open.
+func cutUp(text string, limit int) (parts []string, open bool) {
 	var part strings.Builder
 	size := 0    // of part
 	opened := "" // the line that opened the fence we are in
+	since := 0   // where in part its code begins
 	flush := func() {
 		s := part.String()
 		if opened != "" {
@@ -59,7 +66,7 @@ func split(text string, limit int) []string {
 		size = 0
 		if opened != "" {
 			part.WriteString(opened + "\n")
-			size = units(opened) + 1
+			size, since = units(opened)+1, part.Len()
 		}
 	}
 	rest := text // after the line
@@ -73,14 +80,19 @@ func split(text string, limit int) []string {
 			if isFence && opened != "" {
 				// The fence ends right here: its own line closes it.
 				part.WriteString(fence)
-				opened, line = "", ""
+				opened = ""
 				s := part.String()
 				part.Reset()
 				size = 0
 				parts = append(parts, s)
-				continue
+				bare, isFence = strings.TrimLeft(bare, "`"), false
+				if line = bare; line == "" {
+					continue
+				}
+				line += "\n" // what follows its marks is said as Discord shows it
+			} else {
+				flush()
 			}
-			flush()
 		}
 		for size+units(line) > room {
 			head := cut(line, room-size)
@@ -97,19 +109,23 @@ func split(text string, limit int) []string {
 		case opened != "":
 			opened = ""
 		case within:
-			opened = fence
+			opened, since = fence, part.Len()
 			if info := bare[strings.LastIndex(bare, fence)+len(fence):]; !strings.ContainsAny(info, " `") {
 				opened += cut(info, 20)
 			}
 		default:
-			opened = fence + cut(strings.TrimLeft(bare, "`"), 20)
+			opened, since = fence+cut(strings.TrimLeft(bare, "`"), 20), part.Len()
 		}
 	}
-	opened = ""
-	if strings.TrimSpace(part.String()) != "" {
-		parts = append(parts, strings.TrimSuffix(part.String(), "\n"))
+	last := strings.TrimSuffix(part.String(), "\n")
+	switch {
+	case strings.TrimSpace(last) == "" || last == opened && len(parts) > 0:
+	case opened != "" && len(last) > since:
+		return append(parts, last+"\n"+fence), true
+	default:
+		parts = append(parts, last)
 	}
-	return parts
+	return parts, false
 }
 
 // cut is the longest beginning of at most n units, at a space if one is near.

@@ -45,6 +45,12 @@ func (e *apiError) passing() bool {
 	return strings.HasPrefix(e.Code, "http_5")
 }
 
+// final: Slack has said no, and asking again does not help.
+func final(err error) bool {
+	var e *apiError
+	return errors.As(err, &e) && !e.passing()
+}
+
 func codeOf(err error) string {
 	var e *apiError
 	if errors.As(err, &e) {

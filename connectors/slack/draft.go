@@ -54,14 +54,16 @@ func (b *Bot) Draft(ctx context.Context, r chat.Reply) (chat.Posted, error) {
 			ts = drafted(r, there)
 		}
 	}
-	parts := split(inert(text), maxBlock)
-	if len(parts) == 0 {
-		return chat.Posted{}, errors.New("slack: show draft: no text")
+	parts, added := splitOpen(inert(text), maxBlock)
+	// A stream only grows: a fence that is still open is not closed in it.
+	so := parts[0]
+	if len(parts) == 1 {
+		so = strings.TrimSuffix(so, added)
 	}
 	if ts == "" {
-		ts, err = b.begin(ctx, self, r, parts[0])
+		ts, err = b.begin(ctx, self, r, parts[0], so)
 	} else {
-		err = b.grow(ctx, r, ts, parts[0])
+		err = b.grow(ctx, r, ts, parts[0], so)
 	}
 	switch {
 	case err == nil:
@@ -78,9 +80,9 @@ var uneditable = []string{"message_not_found", "cant_update_message", "edit_wind
 
 // begin makes the draft's message. Where a stream is refused, whatever for, a
 // message is posted, and a refusal that is for good is remembered.
-func (b *Bot) begin(ctx context.Context, self identity, r chat.Reply, text string) (string, error) {
+func (b *Bot) begin(ctx context.Context, self identity, r chat.Reply, text, streamed string) (string, error) {
 	if b.streamable(r) {
-		ts, err := b.startStream(ctx, r, text)
+		ts, err := b.startStream(ctx, r, streamed)
 		switch code := codeOf(err); {
 		case err == nil:
 			return ts, nil
@@ -123,9 +125,9 @@ func (b *Bot) startStream(ctx context.Context, r chat.Reply, text string) (strin
 }
 
 // grow shows more of the answer.
-func (b *Bot) grow(ctx context.Context, r chat.Reply, ts, text string) error {
+func (b *Bot) grow(ctx context.Context, r chat.Reply, ts, text, streamed string) error {
 	if s := b.streams.get(r.Key, ts); s != nil {
-		rest, more := strings.CutPrefix(text, s.sent)
+		rest, more := strings.CutPrefix(streamed, s.sent)
 		if more && b.c.Now().Before(s.until) {
 			if rest == "" {
 				return nil
@@ -135,7 +137,7 @@ func (b *Bot) grow(ctx context.Context, r chat.Reply, ts, text string) error {
 			}, nil, false)
 			switch {
 			case err == nil:
-				s.sent = text
+				s.sent = streamed
 				b.watch(r.Key, s)
 				return nil
 			case ctx.Err() != nil:
@@ -184,9 +186,10 @@ func (b *Bot) finish(ctx context.Context, r chat.Reply, there found, text string
 	case err == nil:
 		b.unstatus(ctx, r.Place)
 		return ts, nil
-	case slices.Contains(uneditable, codeOf(err)):
-		// Gone; or there for good, and then it must not stand beside the reply.
-		if err := b.remove(ctx, r.Place.Channel, ts); err != nil {
+	case slices.Contains(uneditable, codeOf(err)) || final(err) && !isClosed(codeOf(err)):
+		// Gone; or not to be edited whatever for, and then it must not stand
+		// beside the reply, which is said anew.
+		if err := b.remove(ctx, r.Place.Channel, ts); err != nil && codeOf(err) != "message_not_found" {
 			b.log.Warn("a draft that can't be edited could not be deleted", "reason", codeOf(err))
 		}
 		return "", nil

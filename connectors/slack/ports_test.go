@@ -286,6 +286,7 @@ func FuzzSplit(f *testing.F) {
 	f.Add(strings.Repeat("`", 400)+"\n"+strings.Repeat("x", 3000), 0)
 	f.Add("~~~\n"+strings.Repeat("x", 300), 200)
 	f.Add(strings.Repeat("word ", 100)+"\n```\n\n```\n```", 200)
+	f.Add("> "+strings.Repeat(" ", 38)+"````````````````````"+strings.Repeat("i", 200)+"\n"+strings.Repeat("x", 299)+"\n"+strings.Repeat("x", 299)+"\n", 0)
 	f.Fuzz(func(t *testing.T, text string, max int) {
 		max = 600 + (max&0x7fffffff)%4000
 		for _, p := range split(text, max) {

@@ -185,6 +185,9 @@ func isClosed(code string) bool {
 // unsayable are its words for a message that is refused as it is.
 var unsayable = []string{"msg_too_long", "msg_blocks_too_long", "invalid_blocks", "invalid_blocks_format", "no_text", "metadata_too_large"}
 
+// unrenderable are those of them that may be about the blocks.
+var unrenderable = []string{"invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long", "msg_too_long"}
+
 // settled marks what no later try can change.
 func settled(err error) error {
 	if code := codeOf(err); isClosed(code) || slices.Contains(unsayable, code) {
@@ -231,6 +234,14 @@ func (b *Bot) postPart(ctx context.Context, self identity, r chat.Reply, m reply
 		_, err := b.api.retry(ctx, b.api.token, "chat.postMessage", in, &a, false)
 		if err == nil {
 			return a.TS, nil
+		}
+		if slices.Contains(unrenderable, codeOf(err)) && in.Has("blocks") {
+			// The words count for more than how they look.
+			b.log.Info("slack does not render a reply; it is said as plain text", "reason", codeOf(err))
+			in.Del("blocks")
+			in.Set("text", literal(part))
+			in.Set("mrkdwn", "false")
+			continue
 		}
 		if ctx.Err() != nil || !unsure(err) || try == maxTries {
 			return "", err

@@ -104,7 +104,8 @@ func without(files []chat.ReplyFile, shared []file) (out []chat.ReplyFile) {
 // denied: a scope that the app lacks is nothing that a later try finds.
 func denied(err error) error {
 	switch codeOf(err) {
-	case "missing_scope", "not_allowed_token_type", "file_upload_size_restricted", "file_uploads_disabled":
+	case "missing_scope", "not_allowed_token_type", "file_upload_size_restricted", "file_uploads_disabled",
+		"file_uploads_except_images_disabled", "file_type_not_allowed", "storage_limit_reached", "posting_to_channel_denied":
 		return errors.Join(chat.ErrRefused, err)
 	}
 	if errors.Is(err, chat.ErrOtherBytes) {

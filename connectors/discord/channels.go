@@ -2,6 +2,7 @@ package discord
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"sync"
 
@@ -17,6 +18,44 @@ type shape struct {
 }
 
 func (s shape) thread() bool { return s.kind >= threadAnnouncement && s.kind <= threadPrivate }
+
+// ownRoles are the roles that Discord makes for the bot, one in each guild. It
+// bears the bot's name, and whoever mentions it means the bot.
+type ownRoles struct {
+	mu sync.Mutex
+	m  map[string]string
+}
+
+// note reads it from a guild's own event; where that can't be, there is none.
+func (k *ownRoles) note(guildID, self string, raw json.RawMessage) {
+	var g struct {
+		Roles []struct {
+			ID   string `json:"id"`
+			Tags struct {
+				BotID string `json:"bot_id"`
+			} `json:"tags"`
+		} `json:"roles"`
+	}
+	if json.Unmarshal(raw, &g) != nil || self == "" {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, r := range g.Roles {
+		if r.Tags.BotID == self && isSnowflake(r.ID) {
+			if k.m == nil {
+				k.m = map[string]string{}
+			}
+			k.m[guildID] = r.ID
+		}
+	}
+}
+
+func (k *ownRoles) get(guildID string) string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.m[guildID]
+}
 
 // channels remembers shapes.
 type channels struct {

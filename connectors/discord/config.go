@@ -114,6 +114,7 @@ type Bot struct {
 	hidden    sync.Once    // the missing-intent warning
 
 	channels *channels
+	roles    ownRoles
 	marks    *marks
 	seen     *recent // what was delivered
 	deleted  *recent // messages that are gone, before the store knows

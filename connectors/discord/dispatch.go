@@ -201,6 +201,7 @@ func (b *Bot) guildCame(ctx context.Context, raw json.RawMessage) error {
 		return err
 	}
 	b.facts.drop(g.ID)
+	b.roles.note(g.ID, b.identity.id(), raw)
 	if g.Unavailable || !isSnowflake(g.ID) {
 		return nil
 	}

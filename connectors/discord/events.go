@@ -194,7 +194,7 @@ func (b *Bot) event(ctx context.Context, kind chat.EventKind, s shape, m message
 	}
 	e := chat.Event{Kind: kind, Place: p, Files: b.files(m), Message: chat.Message{
 		ID: chat.MessageOf(p.ID, m.ID), Place: p.ID, NativeID: m.ID, Revision: m.revision(),
-		Author: author, Text: words(m, self, len(m.Attachments) > 0), At: m.Timestamp,
+		Author: author, Text: words(m, self, b.roles.get(s.guild), len(m.Attachments) > 0), At: m.Timestamp,
 	}}
 	if id := m.repliedTo(); isSnowflake(id) {
 		e.Message.ReplyTo = chat.MessageOf(p.ID, id)

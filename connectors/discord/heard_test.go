@@ -28,3 +28,21 @@ func TestMessagesOfOtherKinds(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 }
+
+// Discord makes a role of the bot's name in every server, and offers it to
+// whoever types that name: a mention of it is one of the bot.
+func TestMentionOfItsRole(t *testing.T) {
+	w := newWorld(t)
+	other := w.AddRole(w.guild, 0, w.alice)
+	w.run()
+	own := w.OwnRole(w.guild)
+	w.Post(w.channel, w.alice, draft{Text: "<@&" + other + "> not for the agent"})
+	w.Post(w.channel, w.alice, draft{Text: "<@&" + own + "> look"})
+	if e := w.next(); e.Silent || e.Message.Text != "look" {
+		t.Errorf("%+v", e)
+	}
+	w.Post(w.channel, w.alice, draft{Text: "<@&" + own + ">"})
+	if e := w.next(); e.Silent || !strings.HasPrefix(e.Message.Text, "@") || strings.Contains(e.Message.Text, own) {
+		t.Errorf("%+v", e)
+	}
+}

@@ -69,9 +69,9 @@ func fileName(a attachment) string {
 
 // words are a message's text without the mention that only addresses us. A
 // message that says nothing else keeps a name, since it still asks.
-func words(m message, self user, files bool) string {
+func words(m message, self user, role string, files bool) string {
 	text := m.Content
-	for _, at := range []string{"<@" + self.ID + ">", "<@!" + self.ID + ">"} {
+	for _, at := range []string{"<@" + self.ID + ">", "<@!" + self.ID + ">", "<@&" + role + ">"} {
 		text = strings.TrimPrefix(strings.TrimSpace(text), at)
 	}
 	text = strings.TrimSpace(text)

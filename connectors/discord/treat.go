@@ -21,6 +21,10 @@ func (b *Bot) treat(s shape, m message, self string) treatment {
 	}
 	b.noticeHidden(s, m, self)
 	addressed := s.kind == channelDirect || s.thread() && s.joined
+	// A person who types the agent's name is offered its role as well.
+	if own := b.roles.get(s.guild); own != "" {
+		addressed = addressed || slices.Contains(m.MentionRoles, own)
+	}
 	for _, u := range m.Mentions {
 		addressed = addressed || u.ID == self
 	}

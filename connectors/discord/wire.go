@@ -74,6 +74,7 @@ type message struct {
 	Timestamp         time.Time         `json:"timestamp"`
 	EditedTimestamp   *time.Time        `json:"edited_timestamp"`
 	Mentions          []user            `json:"mentions"`
+	MentionRoles      []string          `json:"mention_roles"`
 	Attachments       []attachment      `json:"attachments"`
 	Embeds            []json.RawMessage `json:"embeds"`
 	Components        []json.RawMessage `json:"components"`

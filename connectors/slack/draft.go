@@ -148,9 +148,17 @@ func (b *Bot) grow(ctx context.Context, r chat.Reply, ts, text, streamed string)
 		// is a message that is edited.
 		b.stopStream(ctx, r.Key, s)
 	}
+	if b.streams.shows(r.Key, ts, text) {
+		// The answer grows beyond what is shown of it: an edit would change nothing.
+		return nil
+	}
 	m := mark(r.Key, 0)
 	m.Draft = true
-	return b.update(ctx, r, ts, text, m)
+	err := b.update(ctx, r, ts, text, m)
+	if err == nil {
+		b.streams.show(r.Key, ts, text)
+	}
+	return err
 }
 
 // update edits. A message that still streams takes no edit: an earlier

@@ -229,3 +229,25 @@ func TestUploadsRefusedForGood(t *testing.T) {
 		}
 	}
 }
+
+// Of a long answer the beginning is shown, and edited only while it changes.
+func TestDraftBeyondItsMessage(t *testing.T) {
+	s := open(t, nil).run()
+	s.streams.refuse()
+	r := s.answering("C1")
+	line := strings.Repeat("words ", 20) + "\n"
+	s.must(s.draft(&r, line))
+	for n := range 5 {
+		s.must(s.draft(&r, strings.Repeat(line, 110+n)))
+	}
+	if n := len(s.fake.Calls("chat.update")); n != 1 {
+		t.Errorf("edited %d times", n)
+	}
+	r.Text = strings.Repeat(line, 115)
+	if _, err := s.Post(t.Context(), r); err != nil || strings.Count(strings.Join(s.said(r.Place), "\n"), "words") != 115*20 {
+		t.Errorf("%v, %d messages", err, len(s.said(r.Place)))
+	}
+	if len(s.streams.shown) > 0 {
+		t.Error("it is remembered for ever")
+	}
+}

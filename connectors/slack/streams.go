@@ -26,9 +26,29 @@ type streams struct {
 	mu  sync.Mutex
 	m   map[string]*stream
 	off bool
+	// shown is what a message that is edited was last made to say.
+	shown map[string]string
 }
 
-func newStreams(max int) *streams { return &streams{max: max, m: map[string]*stream{}} }
+func newStreams(max int) *streams {
+	return &streams{max: max, m: map[string]*stream{}, shown: map[string]string{}}
+}
+
+// shows reports whether a draft says this already.
+func (s *streams) shows(key, ts, text string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v, ok := s.shown[key]
+	return ok && v == ts+" "+text
+}
+
+func (s *streams) show(key, ts, text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, ok := s.shown[key]; ok || len(s.shown) < s.max {
+		s.shown[key] = ts + " " + text
+	}
+}
 
 func (s *streams) get(key, ts string) *stream {
 	s.mu.Lock()
@@ -54,6 +74,7 @@ func (s *streams) drop(key string) {
 		v.idle.Stop()
 	}
 	delete(s.m, key)
+	delete(s.shown, key)
 }
 
 // refuse remembers that this app may not stream at all.

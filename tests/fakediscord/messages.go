@@ -72,8 +72,20 @@ func (s *Server) Post(channelID, user string, d Draft) Message {
 
 func (s *Server) newMessage(c *channel, author User, text string) *Message {
 	m := &Message{ID: s.id(), ChannelID: c.ID, Author: author, Content: text, Timestamp: s.stamp(),
-		Mentions: s.mentioned(text), MentionRoles: []string{}, Attachments: []Attachment{}, Embeds: []any{}, Components: []any{}}
+		Mentions: s.mentioned(text), MentionRoles: s.mentionedRoles(c, text), Attachments: []Attachment{}, Embeds: []any{}, Components: []any{}}
 	return m
+}
+
+var roleMention = regexp.MustCompile(`<@&(\d+)>`)
+
+func (s *Server) mentionedRoles(c *channel, text string) []string {
+	out := []string{}
+	for _, f := range roleMention.FindAllStringSubmatch(text, -1) {
+		if g := s.guilds[c.GuildID]; g != nil && slices.ContainsFunc(g.Roles, func(r *Role) bool { return r.ID == f[1] }) {
+			out = append(out, f[1])
+		}
+	}
+	return out
 }
 
 func (s *Server) mentioned(text string) []User {

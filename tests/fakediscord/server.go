@@ -134,12 +134,21 @@ func (s *Server) AddGuildOn(shard, n int, users ...string) string {
 	}
 	g := &guild{ID: id, Name: "guild", Owner: s.Owner, Joined: s.stamp(), Members: map[string][]string{s.Bot.ID: nil, s.Owner: nil}}
 	g.Roles = []*Role{{ID: g.ID, Name: "@everyone", Permissions: strconv.FormatInt(everything, 10)}}
+	own := &Role{ID: s.id(), Name: s.Bot.Username, Permissions: "0", Position: 1, Managed: true, Tags: &tags{s.Bot.ID}}
+	g.Roles, g.Members[s.Bot.ID] = append(g.Roles, own), []string{own.ID}
 	for _, u := range users {
 		g.Members[u] = nil
 	}
 	s.guilds[g.ID] = g
 	s.dispatch("GUILD_CREATE", s.guildCreate(g), intentGuilds, nil)
 	return g.ID
+}
+
+// OwnRole is the one that Discord made for the bot.
+func (s *Server) OwnRole(guildID string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.guilds[guildID].Roles[1].ID
 }
 
 // AddRole makes a role and gives it to users.

@@ -34,6 +34,11 @@ type User struct {
 	PrimaryGuild  *string `json:"primary_guild"`
 }
 
+// tags of a role say whose it is: Discord makes one for each bot of a guild.
+type tags struct {
+	BotID string `json:"bot_id"`
+}
+
 // Role is a guild's role; the one with the guild's id is @everyone.
 type Role struct {
 	ID          string `json:"id"`
@@ -43,6 +48,7 @@ type Role struct {
 	Color       int    `json:"color"`
 	Hoist       bool   `json:"hoist"`
 	Managed     bool   `json:"managed"`
+	Tags        *tags  `json:"tags,omitempty"`
 	Mentionable bool   `json:"mentionable"`
 	Flags       int    `json:"flags"`
 	Colors      colors `json:"colors"`

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -341,7 +340,7 @@ func (a *AgentConfig) readTokens(env func(string) string) error {
 			return fmt.Errorf("slack: %w", err)
 		}
 		if s.EventsAddr != "" {
-			if _, _, err := net.SplitHostPort(s.EventsAddr); err != nil {
+			if _, err := hostOf(s.EventsAddr); err != nil {
 				return fmt.Errorf("slack: the address for events is %q, which is not host:port", s.EventsAddr)
 			}
 		}

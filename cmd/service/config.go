@@ -43,7 +43,8 @@ type Config struct {
 	Unused        []string // variables that are set and that the file of agents leaves without a use
 	Sandbox       SandboxConfig
 
-	codec *codec // of Temporal's payloads; nil: none
+	asked map[string]bool // the variables that were read
+	codec *codec          // of Temporal's payloads; nil: none
 }
 
 // DefaultWebAddr is where the web place listens.
@@ -65,8 +66,14 @@ func Home(env func(string) string) (string, error) {
 }
 
 // ReadConfig checks every variable, and names the first wrong one.
-func ReadConfig(env func(string) string) (Config, error) {
+func ReadConfig(getenv func(string) string) (Config, error) {
+	asked := map[string]bool{}
+	env := func(name string) string {
+		asked[name] = true
+		return getenv(name)
+	}
 	c := Config{
+		asked:       asked,
 		DatabaseURL: env("DATABASE_URL"), PostgresBin: env("SIGHTLINE_POSTGRES_BIN"),
 		WebAddr: env("SIGHTLINE_WEB_ADDR"), OpsAddr: env("SIGHTLINE_OPS_ADDR"),
 		APIKey: env("OPENAI_API_KEY"), BaseURL: env("OPENAI_BASE_URL"), Model: env("SIGHTLINE_MODEL"), ModelAPI: env("SIGHTLINE_MODEL_API"),
@@ -99,7 +106,7 @@ func ReadConfig(env func(string) string) (Config, error) {
 	case "off":
 		c.WebOff = true
 	default:
-		host, _, err := net.SplitHostPort(c.WebAddr)
+		host, err := hostOf(c.WebAddr)
 		if err != nil {
 			return c, fmt.Errorf("SIGHTLINE_WEB_ADDR is %q, which is not host:port", c.WebAddr)
 		}
@@ -107,7 +114,7 @@ func ReadConfig(env func(string) string) (Config, error) {
 		c.WebRemote = host != "localhost" && (ip == nil || !ip.IsLoopback())
 	}
 	if c.OpsAddr != "" {
-		if _, _, err := net.SplitHostPort(c.OpsAddr); err != nil {
+		if _, err := hostOf(c.OpsAddr); err != nil {
 			return c, fmt.Errorf("SIGHTLINE_OPS_ADDR is %q, which is not host:port", c.OpsAddr)
 		}
 	}
@@ -238,4 +245,13 @@ func (c Config) logger(home string) (*slog.Logger, *os.File, error) {
 		return slog.New(slog.NewJSONHandler(f, o)), f, nil
 	}
 	return slog.New(slog.NewTextHandler(f, o)), f, nil
+}
+
+// hostOf is the host of an address to listen on.
+func hostOf(addr string) (string, error) {
+	host, port, err := net.SplitHostPort(addr)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	return host, err
 }

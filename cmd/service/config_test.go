@@ -1,6 +1,7 @@
 package service
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -184,5 +185,43 @@ func TestRoles(t *testing.T) {
 	}
 	if _, err := read(t, map[string]string{"SIGHTLINE_SHARED": "x"}, ""); err == nil {
 		t.Error("a folder relative to who knows what was taken")
+	}
+}
+
+// A variable that nobody reads is a setting that has no effect, and nobody
+// would know.
+func TestMisspelt(t *testing.T) {
+	c, err := read(t, map[string]string{"SET": "x", "SIGHTLINE_MODELS": "x"}, "agents:\n  - {id: a, discord: {token_env: SIGHTLINE_MODELS}}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for name, meant := range c.misspelt([]string{
+		"SIGHTLINE_OWNER=x", "SIGHTLINE_WORKSPACE=on", "SIGHTLINE_MODLE_VISION=no", "SIGHTLINE_LOGLEVEL=debug",
+		"SIGHTLINE_MODEL=right", "SIGHTLINE_MODELS=asked for by the file", "SIGHTLINE_HOMES=", "SIGHTLINE_OF_TOMORROW=x", "DISCORD_TOKENS=x", "SIGHTLINE_NO_SKIP=1",
+	}) {
+		got[name] = meant
+	}
+	want := map[string]string{"SIGHTLINE_OWNER": "SIGHTLINE_OWNERS", "SIGHTLINE_WORKSPACE": "SIGHTLINE_WORKSPACES",
+		"SIGHTLINE_MODLE_VISION": "SIGHTLINE_MODEL_VISION", "SIGHTLINE_LOGLEVEL": "SIGHTLINE_LOG_LEVEL"}
+	if !maps.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if f := c.doubts([]string{"SIGHTLINE_OWNER=x"}); len(f) != 1 || f[0].ok || !strings.Contains(f[0].fix, "SIGHTLINE_OWNERS") {
+		t.Errorf("%+v", f)
+	}
+}
+
+func TestAddressesAreAddresses(t *testing.T) {
+	for _, name := range []string{"SIGHTLINE_WEB_ADDR", "SIGHTLINE_OPS_ADDR"} {
+		for addr, ok := range map[string]bool{
+			"127.0.0.1:0": true, "localhost:8080": true, ":65535": true, "[::1]:80": true,
+			"8080": false, "127.0.0.1:": false, "127.0.0.1:65536": false, "127.0.0.1:http": false, "127.0.0.1:-1": false, "::1:80": false,
+		} {
+			_, err := read(t, map[string]string{name: addr}, "")
+			if (err == nil) != ok || !ok && !strings.Contains(err.Error(), name+" is \""+addr+"\", which is not host:port") {
+				t.Errorf("%s=%s: %v", name, addr, err)
+			}
+		}
 	}
 }

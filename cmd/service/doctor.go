@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"os/exec"
 	"strings"
 	"time"
@@ -56,7 +57,7 @@ func Doctor(ctx context.Context, env func(string) string, out io.Writer) int {
 	}
 	s := &service{c: c, o: Options{Env: env}, log: slog.New(slog.DiscardHandler)}
 	defer s.close()
-	list := append([]finding{{"configuration", true, fmt.Sprintf("%d agent(s), state in %s", len(c.Agents), c.Home), ""}}, c.doubts()...)
+	list := append([]finding{{"configuration", true, fmt.Sprintf("%d agent(s), state in %s", len(c.Agents), c.Home), ""}}, c.doubts(os.Environ())...)
 	list = append(list, s.checkStores(ctx)...)
 	for _, a := range c.Agents {
 		m, err := s.model(ctx, a.Model)
@@ -79,7 +80,10 @@ func Doctor(ctx context.Context, env func(string) string, out io.Writer) int {
 }
 
 // doubts are settings that can be followed and can hardly be meant.
-func (c Config) doubts() (out []finding) {
+func (c Config) doubts(environ []string) (out []finding) {
+	for name, meant := range c.misspelt(environ) {
+		out = append(out, finding{"configuration", false, name + " is set and is nothing that is read", "say " + meant + ", if that is meant, or unset it"})
+	}
 	for _, v := range c.Unused {
 		out = append(out, finding{"configuration", false, v + " is set and has no effect: the agents are those of sightline.yaml", "say it there for the agent that it is meant for, or unset " + v})
 	}

@@ -96,7 +96,7 @@ func Run(ctx context.Context, o Options) error {
 		fmt.Fprintf(o.Stderr, "%6.1fs  %s\n", time.Since(began).Seconds(), fmt.Sprintf(format, args...))
 	}
 	defer s.close()
-	for _, f := range c.doubts() {
+	for _, f := range c.doubts(os.Environ()) {
 		s.say("%s: %s (%s)", f.name, f.text, f.fix)
 	}
 	if err := s.start(ctx); err != nil {

@@ -64,8 +64,10 @@ func sentinelOf(code string) error {
 		return ErrUnavailable
 	}
 	switch code[:2] {
-	case "22", "23", "42", "44", "54":
+	case "22", "23", "44", "54":
 		return ErrInvalid
+	case "42":
+		return ErrStatement
 	}
 	// Lost connections, shutdowns, timeouts, deadlocks, full disks, a standby,
 	// a statement prepared before a migration: each may pass.

@@ -343,6 +343,8 @@ func TestTranslateSortsErrors(t *testing.T) {
 		{t.Context(), pg("23503"), ErrInvalid},
 		{t.Context(), pg("54001"), ErrInvalid},
 		{t.Context(), pg("22P02"), ErrInvalid},
+		{t.Context(), pg("42P01"), ErrInvalid},
+		{t.Context(), pg("42P01"), ErrStatement},
 		{t.Context(), pg("57P01"), ErrUnavailable},
 		{t.Context(), pg("40P01"), ErrUnavailable},
 		{t.Context(), pg("53300"), ErrUnavailable},
@@ -359,6 +361,9 @@ func TestTranslateSortsErrors(t *testing.T) {
 		{t.Context(), pgx.ScanArgError{FieldName: "f", Err: io.EOF}, ErrInvalid},
 	} {
 		got := translate(tt.ctx, "op", tt.err)
+		if errors.Is(got, ErrStatement) && tt.err.Error() != pg("42P01").Error() {
+			t.Errorf("%v: the row is to blame, not the statement", tt.err)
+		}
 		if !errors.Is(got, tt.want) || (tt.err == nil) != (got == nil) || got != nil && strings.Contains(got.Error(), "\n") {
 			t.Errorf("%v: %v, want %v", tt.err, got, tt.want)
 		}

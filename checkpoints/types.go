@@ -3,6 +3,7 @@ package checkpoints
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"sightline/connectors/chat"
@@ -20,6 +21,9 @@ var (
 	ErrUnavailable = errors.New("the database is not available")
 	// ErrInvalid: a CHECK or foreign key refused the row; never retried.
 	ErrInvalid = errors.New("refused by the database's own checks")
+	// ErrStatement is an ErrInvalid that no row is to blame for: the tables are
+	// of another version, or not for this user.
+	ErrStatement = fmt.Errorf("%w: the statement does not fit its tables", ErrInvalid)
 )
 
 // Recorded is what became of an event.

@@ -35,6 +35,9 @@ func (g *Ingress) at(b string) {
 func (g *Ingress) Deliver(ctx context.Context, e chat.Event) error {
 	g.at("event.received")
 	rec, err := g.DB.Record(ctx, e)
+	if errors.Is(err, checkpoints.ErrInvalid) && !errors.Is(err, checkpoints.ErrStatement) {
+		err = errors.Join(chat.ErrUnfit, err)
+	}
 	if err != nil {
 		return fmt.Errorf("record event: %w", err)
 	}

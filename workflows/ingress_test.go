@@ -54,3 +54,24 @@ func TestMessagesAreOwedWhileTemporalIsAway(t *testing.T) {
 		t.Errorf("still owed %+v, %v", owed, err)
 	}
 }
+
+// What the store can't keep, whoever tries, is told from a store that is away
+// or of another version.
+func TestUnfitEvents(t *testing.T) {
+	db, err := checkpoints.Open(t.Context(), testenv.Postgres(t), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(db.Close)
+	g := &Ingress{DB: db, Client: &mocks.Client{}}
+	p := chat.NewPlace("a", "test", "w", "c", "", chat.Direct)
+	nameless := chat.Event{Kind: chat.MessagePosted, Place: p, Silent: true, Message: chat.Message{Revision: "1"}}
+	if err := g.Deliver(t.Context(), nameless); !errors.Is(err, chat.ErrUnfit) {
+		t.Errorf("without an ID: %v", err)
+	}
+	db.Close()
+	nameless.Message.NativeID = "1"
+	if err := g.Deliver(t.Context(), nameless); err == nil || errors.Is(err, chat.ErrUnfit) {
+		t.Errorf("a store that is away: %v", err)
+	}
+}

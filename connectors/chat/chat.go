@@ -15,6 +15,10 @@ var ErrNotFound = errors.New("not found")
 // can't help.
 var ErrRefused = errors.New("the platform refuses this for good")
 
+// ErrUnfit is how a sink says that it can't keep an event, whoever tries: it is
+// to blame itself, and must not hold up what comes after it.
+var ErrUnfit = errors.New("the event can't be kept")
+
 // Role is what an actor may do. The zero value is a stranger: whoever the
 // platform did not identify gets nothing that needs a role.
 type Role int

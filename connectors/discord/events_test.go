@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"sightline/connectors/chat"
@@ -321,6 +322,27 @@ func TestNothingIsForgottenBeforeItIsDurable(t *testing.T) {
 	w.run()
 	if e := w.next(); e.Message.NativeID != c.ID {
 		t.Errorf("after the restart: %+v", e)
+	}
+}
+
+// What the store can't keep, whoever tries, holds up nothing.
+func TestAnEventThatCantBeKept(t *testing.T) {
+	w := newWorld(t).run()
+	var tried atomic.Int32
+	w.sink.failing(func(e chat.Event) error {
+		if e.Message.Text == "bad" {
+			tried.Add(1)
+			return fmt.Errorf("record event: %w", chat.ErrUnfit)
+		}
+		return nil
+	})
+	w.Post(w.channel, w.alice, draft{Text: w.at() + " bad"})
+	m := w.Post(w.channel, w.alice, draft{Text: w.at() + " good"})
+	if e := w.next(); e.Message.NativeID != m.ID {
+		t.Errorf("%+v", e)
+	}
+	if n := tried.Load(); n != unfitTries || !strings.Contains(w.log.String(), "an event is lost") {
+		t.Errorf("tried %d times; log:\n%s", n, w.log)
 	}
 }
 

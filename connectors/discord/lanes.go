@@ -5,6 +5,8 @@ import (
 	"errors"
 	"hash/fnv"
 	"time"
+
+	"sightline/connectors/chat"
 )
 
 const (
@@ -22,6 +24,10 @@ type job struct {
 
 // errSkip ends a job for good.
 var errSkip = errors.New("not deliverable")
+
+// unfitTries is how often an event is tried that the store says it can't keep.
+// All the channels of its lane wait behind it.
+const unfitTries = 5
 
 // startLanes makes the lanes: one channel's jobs run in one of them, in
 // order; a channel that has to wait holds up few others.
@@ -57,13 +63,16 @@ func (b *Bot) enqueue(ctx context.Context, j job) {
 // work runs a job until it is done.
 func (b *Bot) work(ctx context.Context, j job) {
 	wait := 100 * time.Millisecond
-	for {
+	for try := 1; ; try++ {
 		err := j.run(ctx)
 		switch {
 		case err == nil || ctx.Err() != nil:
 			return
 		case errors.Is(err, errSkip), hasStatus(err, 400, 403, 404):
 			b.log.Info("an event is passed over", "event", j.what, "channel", j.channel, "error", err)
+			return
+		case errors.Is(err, chat.ErrUnfit) && try == unfitTries:
+			b.log.Error("an event is lost: the store refuses it again and again", "event", j.what, "channel", j.channel, "error", err)
 			return
 		}
 		b.log.Warn("an event is not delivered yet; it is tried again", "event", j.what, "channel", j.channel, "error", err)

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"sightline/connectors/chat"
 )
 
 // before is a little before a ts: what was taken already is known.
@@ -19,6 +21,9 @@ func (b *Bot) before(ts string) string { return unstamp(stamp(ts).Add(-b.readDel
 // is put right by people, and what is no answer of Slack's says nothing about
 // the channel; that a scope is missing is about what was asked.
 func passed(err error) bool {
+	if errors.Is(err, chat.ErrUnfit) {
+		return false // it was tried again already
+	}
 	var e *apiError
 	if !errors.As(err, &e) || e.passing() || strings.HasPrefix(e.Code, "http_") {
 		return true
@@ -130,7 +135,9 @@ func (b *Bot) takeMissed(ctx context.Context, key, from string, list []message, 
 				if passed(err) {
 					b.gaps.owe(key, ts)
 				}
-				if !errors.Is(err, context.Canceled) {
+				if errors.Is(err, chat.ErrUnfit) {
+					b.log.Error("a missed message is lost: the store refuses it", "channel", channel, "ts", ts, "error", err)
+				} else if !errors.Is(err, context.Canceled) {
 					b.log.Warn("a missed message could not be delivered", "channel", channel, "error", err, "tried again", passed(err))
 				}
 			})

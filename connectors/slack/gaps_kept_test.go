@@ -173,3 +173,33 @@ func TestGapOutlivesARefusalOfTheToken(t *testing.T) {
 		end()
 	}
 }
+
+// A message that the store can't keep, whoever tries, is not owed for ever:
+// neither is one that comes, nor one that is read.
+func TestAMessageThatCantBeKept(t *testing.T) {
+	l := &ledger{}
+	s := open(t, l.config)
+	s.readDelay = 0
+	defer s.begin()()
+	one := s.post(fakeslack.Message{Channel: "D1", User: "U1", Text: "one"})
+	if e := s.event(); e.Message.NativeID != one.TS {
+		t.Fatalf("%+v", e)
+	}
+	s.sink.unfit("bad")
+	s.post(fakeslack.Message{Channel: "D1", User: "U1", Text: "bad"})
+	if !strings.Contains(s.log.String(), "an event is lost") {
+		t.Errorf("log:\n%s", s.log)
+	}
+	s.fake.Lose(true)
+	s.post(fakeslack.Message{Channel: "D1", User: "U1", Text: "bad"})
+	two := s.post(fakeslack.Message{Channel: "D1", User: "U1", Text: "two"})
+	s.fake.Lose(false)
+	s.drop()
+	if e := s.event(); e.Message.NativeID != two.TS {
+		t.Errorf("%+v", e)
+	}
+	s.eventually("nothing is left to read", func() bool { return s.caughtUp() && len(l.kept()) == 0 })
+	if !strings.Contains(s.log.String(), "a missed message is lost") {
+		t.Errorf("log:\n%s", s.log)
+	}
+}

@@ -3,6 +3,7 @@ package slack
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -24,6 +25,7 @@ type sink struct {
 	got     chan chat.Event
 	stopped chan chat.ConversationID
 	fail    int
+	bad     string        // words that it can't keep
 	hold    chan struct{} // deliveries wait for it
 }
 
@@ -44,8 +46,17 @@ func (s *sink) Deliver(ctx context.Context, e chat.Event) error {
 		s.fail--
 		return errors.New("the store is away")
 	}
+	if s.bad != "" && e.Message.Text == s.bad {
+		return fmt.Errorf("record event: %w", chat.ErrUnfit)
+	}
 	s.got <- e
 	return nil
+}
+
+func (s *sink) unfit(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.bad = text
 }
 
 func (s *sink) Stop(_ context.Context, c chat.ConversationID) error {
@@ -116,7 +127,7 @@ func open(t *testing.T, change func(*Config), before ...func(*fakeslack.Server))
 	}
 	s.twinWait = 150 * time.Millisecond
 	s.rereads = []time.Duration{0, 10 * time.Millisecond, 20 * time.Millisecond}
-	s.redial, s.api.pause = 10*time.Millisecond, time.Millisecond
+	s.redial, s.api.pause, s.queue.unfitPause = 10*time.Millisecond, time.Millisecond, time.Millisecond
 	return s
 }
 

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
+
+	"sightline/connectors/chat"
 )
 
 // maxQueued bounds what waits here. Beyond it events are left to Slack, which
@@ -41,9 +44,16 @@ type queue struct {
 	pending map[string]*job
 	n       int
 	wg      sync.WaitGroup
+
+	unfitPause time.Duration // between tries
 }
 
-func newQueue() *queue { return &queue{lanes: map[string][]*job{}, pending: map[string]*job{}} }
+func newQueue() *queue {
+	return &queue{lanes: map[string][]*job{}, pending: map[string]*job{}, unfitPause: 200 * time.Millisecond}
+}
+
+// unfitTries is how often an event is tried that the store says it can't keep.
+const unfitTries = 5
 
 // push never blocks. done is told how it went; it runs on the lane.
 func (q *queue) push(ctx context.Context, j *job, done func(error)) {
@@ -119,6 +129,9 @@ func (q *queue) work(ctx context.Context, channel string) {
 
 		err := ctx.Err()
 		if err == nil {
+			err = j.run(ctx, j)
+		}
+		for try := 1; errors.Is(err, chat.ErrUnfit) && try < unfitTries && sleep(ctx, q.unfitPause) == nil; try++ {
 			err = j.run(ctx, j)
 		}
 		q.finish(j, err)

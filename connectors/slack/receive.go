@@ -10,9 +10,16 @@ import (
 	"sightline/connectors/chat"
 )
 
-// take looks at one event as it came and puts it in its lane. done is told
+// take looks at one event as it came and puts it in its lane. ack is told
 // nil when the event may be acknowledged.
-func (b *Bot) take(ctx context.Context, raw []byte, done func(error)) {
+func (b *Bot) take(ctx context.Context, raw []byte, ack func(error)) {
+	done := func(err error) {
+		if errors.Is(err, chat.ErrUnfit) {
+			b.log.Error("an event is lost: the store refuses it again and again", "error", err)
+			err = nil // it must not come for ever
+		}
+		ack(err)
+	}
 	var d delivery
 	if err := json.Unmarshal(raw, &d); err != nil {
 		b.unreadable("", "the outer event is not JSON of its kind", err)

@@ -33,7 +33,7 @@ func (w *world) absence() {
 		}
 	}
 	w.away = false
-	if w.chance(40) {
+	if w.tally.away%2 == 0 {
 		w.leave()
 		w.Lose(false)
 		w.enter()

@@ -31,18 +31,40 @@ func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
 const self chat.AgentID = "main"
 
 // eachSeed runs a world for each of the usual seeds, or for the one that
-// SIGHTLINE_TEST_SEED names.
-func eachSeed(t *testing.T, run func(t *testing.T, seed uint64, alone bool)) {
+// SIGHTLINE_TEST_SEED names. run answers how often which things happened: worlds
+// in which nothing may be seen, or all of it, would show nothing.
+func eachSeed(t *testing.T, run func(t *testing.T, seed uint64) map[string]int) {
 	seeds := []uint64{1, 2, 3}
 	if s, err := strconv.ParseUint(os.Getenv("SIGHTLINE_TEST_SEED"), 10, 64); err == nil {
 		seeds = []uint64{s}
 	}
+	var mu sync.Mutex
+	happened := map[string]int{}
+	t.Cleanup(func() { // after all of the worlds
+		for what, n := range happened {
+			if n == 0 && len(seeds) > 1 && !t.Failed() {
+				t.Errorf("%s: it never happened: %v", what, happened)
+			}
+		}
+	})
 	for _, seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
-			run(t, seed, len(seeds) == 1)
+			counts := run(t, seed)
+			t.Log(counts)
+			mu.Lock()
+			defer mu.Unlock()
+			for what, n := range counts {
+				happened[what] += n
+			}
 		})
 	}
+}
+
+// happened is what every world counts.
+func (d *driver) happened() map[string]int {
+	s := d.seen
+	return map[string]int{"fetched": s.fetched, "shown": s.shown, "listed": s.listed, "retold": s.retold, "posted": s.posted, "refused": s.refused}
 }
 
 // stage is a platform with its people: how it changes, and the oracle's

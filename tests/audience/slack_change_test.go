@@ -102,7 +102,7 @@ func (w *workspace) absence() {
 	w.away = false
 	w.Lose(false)
 	before := w.Hellos()
-	if w.chance(40) {
+	if w.tally.away%2 == 0 {
 		w.leave()
 		w.enter()
 		w.tally.restarted++

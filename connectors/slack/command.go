@@ -112,8 +112,16 @@ func (b *Bot) answer(ctx context.Context, s slash) (string, error) {
 	if c.Name == "forget" && len(c.Args) > 0 {
 		c.Args[0] = b.nativeMessage(c.Args[0], channel)
 	}
-	return b.c.Commander.Command(ctx, c)
+	text, err := b.c.Commander.Command(ctx, c)
+	if err == nil && !info.IsIM && !info.IsMember {
+		text = strings.TrimSpace(text + "\n\n" + notHere)
+	}
+	return text, err
 }
+
+// notHere: Slack takes commands in channels that the agent is not in, and an
+// owner who sees it answer would take it for there.
+const notHere = "The agent is not in this channel and hears nothing here until somebody invites it."
 
 var messageLink = regexp.MustCompile(`^https://[a-z0-9.-]+\.slack(?:-gov)?\.com/archives/([A-Z0-9]+)/p(\d+)(\d{6})(?:\?.*)?$`)
 

@@ -3,6 +3,7 @@ package slack
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/url"
@@ -212,6 +213,9 @@ func TestCommands(t *testing.T) {
 				}
 				s.eventually("an answer", func() bool { return len(s.fake.Responses()) == n+2 })
 			}
+			if strings.Contains(fmt.Sprint(s.fake.Responses()), notHere) {
+				t.Error("it is there")
+			}
 			// The same from the message's own menu; nothing else there is a command.
 			s.must(s.fake.Choose(fakeslack.Team, "U1", "C1", "1700000000.123456", "another"))
 			s.must(s.fake.Choose(fakeslack.Team, "U1", "C1", "not a ts", forgetMenu))
@@ -232,6 +236,22 @@ func TestCommands(t *testing.T) {
 				t.Errorf("log: %s", s.log)
 			}
 		})
+	}
+}
+
+// Slack takes commands where the agent is not: it says so.
+func TestCommandsWhereTheAgentIsNot(t *testing.T) {
+	c := make(commander, 1)
+	s := open(t, func(cfg *Config) { cfg.Commander = c }).run()
+	s.fake.AddChannel(fakeslack.Channel{ID: "CPUB", IsChannel: true, Members: []string{"U1"}})
+	s.fake.AddChannel(fakeslack.Channel{ID: "CELSE", IsChannel: true, IsPrivate: true, Members: []string{"U1"}})
+	for n, at := range []string{"CPUB", "CELSE", "D1"} {
+		s.must(s.fake.Slash(fakeslack.Team, "U1", at, "workspace on"))
+		<-c
+		s.eventually("an answer", func() bool { return len(s.fake.Responses()) == n+1 })
+		if said := fmt.Sprint(s.fake.Responses()[n]); strings.Contains(said, notHere) != (at != "D1") || !strings.Contains(said, "all is") {
+			t.Errorf("%s: %s", at, said)
+		}
 	}
 }
 

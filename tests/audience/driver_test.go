@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	tlog "go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/testsuite"
 
 	"sightline/agent"
@@ -260,6 +261,7 @@ func (d *driver) join(platform chat.Platform, bot func() connector) {
 		Inference: &agent.Inference{Model: parrot{d}, Tools: registry, Looker: looker, MaxShown: 4},
 	}}}
 	var suite testsuite.WorkflowTestSuite
+	suite.SetLogger(tlog.NewStructuredLogger(slog.New(slog.DiscardHandler))) // what fails is in the history
 	d.env = suite.NewTestActivityEnvironment()
 	d.env.SetTestTimeout(time.Minute)
 	d.env.RegisterActivity(d.acts)

@@ -196,7 +196,8 @@ func (s *Server) Amend(channel, ts string, f func(*Message)) (change map[string]
 	}, nil
 }
 
-// Remove deletes a message without an event.
+// Remove deletes a message without an event. Of one with replies Slack leaves
+// a tombstone, which has its place in the history and its thread.
 func (s *Server) Remove(channel, ts string) (deletion map[string]any, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -205,6 +206,13 @@ func (s *Server) Remove(channel, ts string) (deletion map[string]any, err error)
 		return nil, fmt.Errorf("fakeslack: no message %s", ts)
 	}
 	before := s.object(s.messages[channel][n])
+	if slices.ContainsFunc(s.messages[channel], func(m Message) bool { return m.ThreadTS == ts && m.TS != ts }) {
+		s.messages[channel][n] = Message{Type: "message", Channel: channel, TS: ts, ThreadTS: ts, User: "USLACKBOT", Subtype: "tombstone", Text: "This message was deleted."}
+		return map[string]any{
+			"type": "message", "subtype": "message_changed", "hidden": true, "channel": channel, "ts": s.tick(), "event_ts": s.tick(),
+			"message": s.object(s.messages[channel][n]), "previous_message": before,
+		}, nil
+	}
 	s.messages[channel] = slices.Delete(s.messages[channel], n, n+1)
 	return map[string]any{
 		"type": "message", "subtype": "message_deleted", "hidden": true, "channel": channel, "ts": s.tick(), "event_ts": s.tick(),

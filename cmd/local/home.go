@@ -1,10 +1,12 @@
 package local
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 )
 
 // Home is a state directory held by this process alone, until Close or the process's end.
@@ -45,7 +47,10 @@ func OpenHome(dir string) (*Home, error) {
 	if perm := info.Mode().Perm(); perm&0o022 != 0 {
 		return nil, fmt.Errorf("state directory %s is writable by others (mode %04o): run chmod 700 on it, or choose another with SIGHTLINE_HOME", dir, perm)
 	}
-	lock, err := tryLock(filepath.Join(dir, "lock"))
+	// A look (Holder) may have it for a moment.
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	lock, err := waitLock(ctx, filepath.Join(dir, "lock"), nil)
 	var held *errLocked
 	if errors.As(err, &held) {
 		who := "another process"

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestHomeIsPrivateAndExclusive(t *testing.T) {
@@ -101,6 +102,20 @@ func TestHolder(t *testing.T) {
 	}
 	if h, err = OpenHome(dir); err != nil {
 		t.Fatalf("after a look: %v", err)
+	}
+	_ = h.Close()
+	// It may even be another process's by now, as in a container, where all have
+	// the same number; a look then has the lock for a moment.
+	f, err := os.Open(filepath.Join(dir, "lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := flock(f); err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(20*time.Millisecond, func() { f.Close() })
+	if h, err = OpenHome(dir); err != nil {
+		t.Fatalf("during a look: %v", err)
 	}
 	_ = h.Close()
 }

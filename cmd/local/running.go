@@ -37,8 +37,8 @@ func RunningPostgres(ctx context.Context, dir string) (string, error) {
 }
 
 // Holder is the process that has the state directory, or 0. For whoever only
-// looks: the lock is tried only where its holder lives, so that nobody who starts
-// finds it taken by a look.
+// looks: the lock is tried only where its holder lives. OpenHome waits for such
+// a look.
 func Holder(dir string) int {
 	f, err := os.Open(filepath.Join(dir, "lock"))
 	if err != nil {

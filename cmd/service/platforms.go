@@ -231,7 +231,11 @@ func discordRecent(db *checkpoints.DB, agent chat.AgentID) func(context.Context)
 		rows, err := db.RecentMessages(ctx, agent, discord.Platform, compared)
 		var out []discord.Recorded
 		for _, r := range rows {
-			out = append(out, discord.Recorded{Workspace: r.Scope, Channel: cmp.Or(r.Thread, r.Channel), Message: r.Message, Revision: r.Revision})
+			m := discord.Recorded{Workspace: r.Scope, Channel: cmp.Or(r.Thread, r.Channel), Message: r.Message, Revision: r.Revision}
+			if r.Thread != "" {
+				m.Parent = r.Channel
+			}
+			out = append(out, m)
 		}
 		return out, err
 	}

@@ -30,7 +30,11 @@ func (k *book) recent(context.Context) ([]Recorded, error) {
 func (k *book) keep(e chat.Event, channel string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.rows = append([]Recorded{{e.Place.Workspace, channel, e.Message.NativeID, e.Message.Revision}}, k.rows...)
+	r := Recorded{Workspace: e.Place.Workspace, Channel: channel, Message: e.Message.NativeID, Revision: e.Message.Revision}
+	if e.Place.Thread != "" {
+		r.Parent = e.Place.Channel
+	}
+	k.rows = append([]Recorded{r}, k.rows...)
 }
 
 // Edits and deletions that no event told of are found when a session begins
@@ -112,9 +116,9 @@ func TestComparingIsBounded(t *testing.T) {
 	for range 5 * pageSize {
 		w.Post(w.channel, w.alice, draft{Text: "talk", Quiet: true})
 	}
-	k.rows = append(k.rows, Recorded{w.guild, w.channel, old.ID, "another"})
+	k.rows = append(k.rows, Recorded{Workspace: w.guild, Channel: w.channel, Message: old.ID, Revision: "another"})
 	for n := range 3 * comparedChannels {
-		k.rows = append(k.rows, Recorded{w.guild, fmt.Sprint(9000 + n), "1", "another"})
+		k.rows = append(k.rows, Recorded{Workspace: w.guild, Channel: fmt.Sprint(9000 + n), Message: "1", Revision: "another"})
 	}
 	w.run()
 	w.until("the channel was read", func() bool {

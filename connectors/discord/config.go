@@ -64,6 +64,7 @@ type Marks interface {
 type Recorded struct {
 	Workspace string // of its place
 	Channel   string // or thread
+	Parent    string // of a thread: Discord lists none that is out of the agent's sight
 	Message   string
 	Revision  string
 }

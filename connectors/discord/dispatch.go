@@ -162,11 +162,13 @@ func (b *Bot) sortFacts(ctx context.Context, kind string, raw json.RawMessage) e
 		for _, a := range ids.Added {
 			if a.UserID == self {
 				b.channels.join(ids.ID, true)
+				b.back(ctx, guildID, ids.ID)
 			}
 		}
 		for _, r := range ids.Removed {
 			if r == self {
 				b.channels.join(ids.ID, false)
+				b.shut.set(ids.ID, true) // as a private one is now
 			}
 		}
 	case group == "GUILD":
@@ -180,6 +182,9 @@ func (b *Bot) sortFacts(ctx context.Context, kind string, raw json.RawMessage) e
 		// in it: that is asked with its first word.
 		if _, known := b.channels.get(c.ID); known || !c.thread() || c.joined() || c.OwnerID == self {
 			b.channels.put(c, self)
+		}
+		if kind == "THREAD_CREATE" { // told, too, when it is let into a private one
+			b.back(ctx, guildID, ids.ID)
 		}
 	case what == "DELETE":
 		b.channels.forget(ids.ID)

@@ -99,6 +99,7 @@ func (b *Bot) Post(ctx context.Context, r chat.Reply) (chat.Posted, error) {
 		}
 		p.parts = append(p.parts, id)
 	}
+	p.shown = "" // of no more use, and thousands of replies are remembered
 	if s, ok := b.channels.get(channelID); ok && s.thread() {
 		b.channels.join(channelID, true)
 	}

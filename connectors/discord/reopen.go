@@ -1,13 +1,14 @@
 package discord
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
 )
 
-// shut are the channels, with recorded messages, that the agent may not read.
-// Nobody tells it what is edited and deleted there.
+// shut are the channels that the agent may not read, and threads that it was
+// taken out of. Nobody tells it what is edited and deleted there.
 type shut struct {
 	mu      sync.Mutex
 	m       map[string]bool
@@ -62,18 +63,15 @@ func (b *Bot) reopen(ctx context.Context, guildID string) {
 	if b.c.Recent == nil || !b.shut.begin(guildID) {
 		return
 	}
-	b.enqueue(ctx, job{"permissions", guildID, func(ctx context.Context) error {
-		err := b.look(ctx, guildID)
-		if err != nil && !hasStatus(err, 403, 404) {
-			return err // and tried again
+	// In no lane: messages would wait there for what can't be asked at present.
+	b.running.Go(func() {
+		b.work(ctx, job{"permissions", guildID, func(ctx context.Context) error { return b.look(ctx, guildID) }})
+		_ = sleep(ctx, b.lookPause)
+		// However it ended: a process that has the connection again begins anew.
+		if b.shut.end(guildID) && ctx.Err() == nil {
+			b.reopen(ctx, guildID)
 		}
-		b.running.Go(func() {
-			if sleep(ctx, b.lookPause) == nil && b.shut.end(guildID) {
-				b.reopen(ctx, guildID)
-			}
-		})
-		return nil
-	}})
+	})
 }
 
 func (b *Bot) look(ctx context.Context, guildID string) error {
@@ -95,10 +93,7 @@ func (b *Bot) look(ctx context.Context, guildID string) error {
 		return err
 	}
 	for _, id := range order {
-		top := id
-		if s, ok := b.channels.get(id); ok && s.thread() {
-			top = s.parent
-		}
+		top := cmp.Or(groups[id][0].Parent, id)
 		n := slices.IndexFunc(list, func(c channel) bool { return c.ID == top })
 		if n < 0 || list[n].Overwrites == nil {
 			continue
@@ -110,4 +105,20 @@ func (b *Bot) look(ctx context.Context, guildID string) error {
 		}
 	}
 	return nil
+}
+
+// back compares one thread that the agent was out of.
+func (b *Bot) back(ctx context.Context, guildID, threadID string) {
+	if b.c.Recent == nil || !b.shut.set(threadID, false) {
+		return
+	}
+	b.running.Go(func() {
+		b.work(ctx, job{"permissions", threadID, func(ctx context.Context) error {
+			_, groups, err := b.recordedIn(ctx, func(id string) bool { return id == guildID })
+			if list := groups[threadID]; len(list) > 0 {
+				b.compareChannel(ctx, threadID, list)
+			}
+			return err
+		}})
+	})
 }

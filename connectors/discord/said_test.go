@@ -131,6 +131,11 @@ func TestDraftBeyondItsMessage(t *testing.T) {
 	if q, err := w.bot.Post(t.Context(), r); err != nil || q != p {
 		t.Errorf("%+v, %v", q, err)
 	}
+	for _, p := range w.bot.posts.m {
+		if p.shown != "" {
+			t.Error("it is remembered for ever")
+		}
+	}
 	if said := w.Said(w.channel); len(said) != 2 || strings.Count(said[0].Content+"\n"+said[1].Content, "words") != 204 {
 		t.Errorf("%+v", said)
 	}

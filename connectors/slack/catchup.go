@@ -246,7 +246,8 @@ func (b *Bot) confirm(ctx context.Context, self identity, info channelInfo, chan
 
 // amend delivers a message that is not as it was recorded.
 func (b *Bot) amend(ctx context.Context, self identity, info channelInfo, r Recorded, m *message) error {
-	lost := slices.ContainsFunc(m.Files, func(f file) bool { return f.Mode == "tombstone" })
+	// A file that is deleted, a forwarded one too, leaves the revision as it is.
+	lost := slices.ContainsFunc(slices.Concat(m.Files, m.forwarded()), func(f file) bool { return f.Mode == "tombstone" })
 	if m.revision() == r.Revision && !lost || self.wrote(m) {
 		return nil
 	}

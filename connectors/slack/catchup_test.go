@@ -67,8 +67,11 @@ func TestChangesInAGap(t *testing.T) {
 			beside := take(fakeslack.Message{Channel: "C1", User: "U2", Text: "beside", Files: picture()})
 			file := picture()
 			lost := take(fakeslack.Message{Channel: "D1", User: "U1", Text: "a file", Files: file})
+			passed := picture()
+			forward := take(fakeslack.Message{Channel: "D1", User: "U1", Text: "a forward", Attachments: []fakeslack.Share{{IsShare: true, Files: passed}}})
 			take(fakeslack.Message{Channel: "D1", User: "U1", Text: "stays"})
 			s.fake.Lose(true)
+			s.must(s.fake.DeleteFile(passed[0].ID))
 			s.must(s.fake.Edit("C1", edited.Message.NativeID, func(m *fakeslack.Message) { m.Text = "reworded" }))
 			s.must(s.fake.Edit("C1", beside.Message.NativeID, func(m *fakeslack.Message) { m.Text, m.Files = "nothing to see", nil }))
 			s.must(s.fake.Delete("C1", gone.Message.NativeID))
@@ -91,9 +94,11 @@ func TestChangesInAGap(t *testing.T) {
 				edited.Message.ID: func(e chat.Event) bool { return e.Kind == chat.MessageEdited && e.Message.Text == "reworded" },
 				beside.Message.ID: func(e chat.Event) bool { return e.Kind == chat.MessageEdited && len(e.Files) == 0 },
 				gone.Message.ID:   func(e chat.Event) bool { return e.Kind == chat.MessageDeleted && e.Message.Deleted },
-				lost.Message.ID: func(e chat.Event) bool {
+			}
+			for _, id := range []chat.MessageID{lost.Message.ID, forward.Message.ID} {
+				want[id] = func(e chat.Event) bool {
 					return e.Kind == chat.MessageEdited && slices.Equal(states(e), []chat.FileState{chat.FileDeleted})
-				},
+				}
 			}
 			for len(want) > 0 {
 				e := s.event()

@@ -107,6 +107,23 @@ func TestSplitOutOfAList(t *testing.T) {
 	}
 }
 
+// A line that is the first of a part keeps the indentation that is its own.
+func TestSplitKeepsIndentation(t *testing.T) {
+	for lead, at := range map[string]string{"- ": "  ", "12. ": "    ", "     ": "     ", "": ""} {
+		for width := 10; width < 60; width += 7 {
+			code := strings.Repeat(strings.Repeat(" ", 12)+strings.Repeat("x", width)+"\n", 80)
+			text := lead + "```py\n" + at + strings.TrimSuffix(strings.ReplaceAll(code, "\n", "\n"+at), at) + at + "```\n"
+			for n, p := range split(text, 600) {
+				for line := range strings.Lines(p) {
+					if body := strings.TrimLeft(line, " "); strings.HasPrefix(body, "x") && len(line)-len(body) != 12 && (n > 0 || len(line)-len(body) != 12+len(at)) {
+						t.Fatalf("%q, part %d: %q", lead, n, line)
+					}
+				}
+			}
+		}
+	}
+}
+
 // What is short is said as it is.
 func TestSplitAddsNothing(t *testing.T) {
 	for _, s := range []string{"```ls -la``` lists them\nand so on", "a `b` c", "```", "```\n```", "~~~", "> ```\n> x\n> ```", "- ```go\n  x\n  ```\n- more"} {
@@ -249,5 +266,18 @@ func TestDraftBeyondItsMessage(t *testing.T) {
 	}
 	if len(s.streams.shown) > 0 {
 		t.Error("it is remembered for ever")
+	}
+}
+
+// Replies of drafts that this process showed may be posted by another one: what
+// is remembered of those is bounded, and leaves room for the next.
+func TestShownDraftsAreBounded(t *testing.T) {
+	k := newStreams(3)
+	for n := range 10 {
+		key := fmt.Sprint(n)
+		k.show(key, "1", "text")
+		if !k.shows(key, "1", "text") || k.shows(key, "2", "text") || len(k.shown) > 3 {
+			t.Errorf("%d: %v", n, k.shown)
+		}
 	}
 }

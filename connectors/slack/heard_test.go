@@ -77,3 +77,20 @@ func TestFileOfAnEarlierProcessIsDeleted(t *testing.T) {
 	}
 	s.quiet()
 }
+
+// An edit from before the deletion of its file, which was on its way in its
+// channel's lane, may be told after it: what the store has then is not left so.
+func TestFileDeletedBesideAnEdit(t *testing.T) {
+	s := open(t, nil).run()
+	f := s.fake.Upload("x", "", []byte("x"))
+	m := s.post(fakeslack.Message{Channel: "D1", User: "U1", Files: []fakeslack.File{f}})
+	s.event()
+	s.settle()
+	s.fake.Purge(f.ID)
+	s.must(s.fileLost(t.Context(), f.ID, Recorded{Channel: "D1", TS: m.TS}))
+	if e := s.event(); e.Kind != chat.MessageEdited || !slices.Equal(states(e), []chat.FileState{chat.FileDeleted}) {
+		t.Errorf("%+v", e)
+	}
+	s.must(s.fileLost(t.Context(), f.ID, Recorded{Channel: "D1", TS: m.TS}))
+	s.quiet()
+}

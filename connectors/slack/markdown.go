@@ -72,8 +72,11 @@ func splitOpen(text string, max int) (parts []string, added string) {
 				break
 			}
 			if size > bare && utf8.RuneCountInString(line) <= max/2 || room() < 1 {
+				moved := in.moved
 				flush()
-				line = in.line(line)
+				if !moved { // else it has lost its list's indentation already
+					line = in.line(line)
+				}
 				continue
 			}
 			head := cut(line, room())

@@ -405,7 +405,7 @@ func (b *Bot) fileLost(ctx context.Context, id string, r Recorded) error {
 	}
 	p := b.place(self, channel, r.Thread, info)
 	old, _ := b.seen.get(channel, r.TS)
-	if was, ok := old.in(p.ID); ok && slices.ContainsFunc(was.Files, func(f chat.File) bool { return f.NativeID == id }) {
+	if was, ok := old.in(p.ID); ok && slices.ContainsFunc(was.Files, func(f chat.File) bool { return f.NativeID == id && f.State == chat.FileDeleted }) {
 		return nil // it was remembered, and is told
 	}
 	m, err := b.read(ctx, channel, r.TS, r.Thread)

@@ -45,9 +45,13 @@ func (s *streams) shows(key, ts, text string) bool {
 func (s *streams) show(key, ts, text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, ok := s.shown[key]; ok || len(s.shown) < s.max {
-		s.shown[key] = ts + " " + text
+	if _, ok := s.shown[key]; !ok && len(s.shown) >= s.max {
+		for other := range s.shown { // one whose reply another process posted, as like as not
+			delete(s.shown, other)
+			break
+		}
 	}
+	s.shown[key] = ts + " " + text
 }
 
 func (s *streams) get(key, ts string) *stream {

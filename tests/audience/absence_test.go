@@ -121,7 +121,11 @@ func (w *world) calm() {
 func (w *world) recent(ctx context.Context) (out []discord.Recorded, err error) {
 	rows, err := w.db.RecentMessages(ctx, self, discord.Platform, 2000)
 	for _, r := range rows {
-		out = append(out, discord.Recorded{Workspace: r.Scope, Channel: cmp.Or(r.Thread, r.Channel), Message: r.Message, Revision: r.Revision})
+		m := discord.Recorded{Workspace: r.Scope, Channel: cmp.Or(r.Thread, r.Channel), Message: r.Message, Revision: r.Revision}
+		if r.Thread != "" {
+			m.Parent = r.Channel
+		}
+		out = append(out, m)
 	}
 	return out, err
 }

@@ -228,6 +228,7 @@ func (d *driver) later() {
 // connector is a Bot.
 type connector interface {
 	attachments.Visibility
+	attachments.Witness
 	attachments.Source
 	workflows.Replier
 	Run(context.Context) error

@@ -48,6 +48,17 @@ func (s *Server) Invite(threadID, user string) {
 	}
 }
 
+// Expel takes a user out of a thread.
+func (s *Server) Expel(threadID, user string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.channels[threadID]
+	if user == s.Bot.ID {
+		s.dispatch("THREAD_MEMBERS_UPDATE", map[string]any{"id": threadID, "guild_id": c.GuildID, "member_count": len(c.members) - 1, "removed_member_ids": []string{user}}, intentGuilds, c)
+	}
+	delete(c.members, user)
+}
+
 // Entitle gives a message's first file a title, which keeps what a file name
 // drops.
 func (s *Server) Entitle(m Message, title string) {

@@ -11,14 +11,14 @@ import (
 // go on, and a wait ends with its context.
 func TestMemory(t *testing.T) {
 	m := NewMemory(100)
-	hold := func(n int64) (*Held, error) {
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	hold := func(n int64, wait time.Duration) (*Held, error) {
+		ctx, cancel := context.WithTimeout(t.Context(), wait)
 		defer cancel()
 		return m.Hold(ctx, n)
 	}
 	must := func(n int64) *Held {
 		t.Helper()
-		h, err := hold(n)
+		h, err := hold(n, time.Minute) // one whose time is over gets nothing, even what is free
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -26,7 +26,7 @@ func TestMemory(t *testing.T) {
 	}
 	refused := func(n int64) {
 		t.Helper()
-		if _, err := hold(n); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := hold(n, 20*time.Millisecond); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatalf("%d more were held: %v", n, err)
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -145,7 +147,15 @@ func TestExecEndsWithItsContext(t *testing.T) {
 		t.Run(string(kind), func(t *testing.T) {
 			w := workspace(t, proved(t, kind))
 			ctx, cancel := context.WithCancel(t.Context())
-			time.AfterFunc(300*time.Millisecond, cancel)
+			made := filepath.Join(w.r.cfg.Root, w.id.folder(), "files", "file")
+			go func() { // once the command runs, which may take its time to begin
+				defer cancel()
+				for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+					if _, err := os.Stat(made); err == nil {
+						return
+					}
+				}
+			}()
 			res, err := w.Exec(ctx, "echo here; echo x >file; sleep 9999", 0)
 			if !errors.Is(err, context.Canceled) || res.Ended != EndedContext || res.Stdout.Text != "here\n" || len(res.Changes) != 1 {
 				t.Errorf("got %+v, %v", res, err)

@@ -140,7 +140,7 @@ func TestPostgresThatIsKilledSaysSoAndStartsAgain(t *testing.T) {
 	}
 	select {
 	case <-p.Done():
-	case <-time.After(5 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("its death was not noticed")
 	}
 	if err := p.Err(); err == nil || !strings.Contains(err.Error(), "killed") {
@@ -175,7 +175,7 @@ func TestAdoptedPostgresThatDiesSaysSo(t *testing.T) {
 	}
 	select {
 	case <-p.Done():
-	case <-time.After(5 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("its death was not noticed")
 	}
 	if p.Err() == nil {

@@ -56,6 +56,7 @@ type discordSite struct {
 	guild  string
 	beacon spot
 	ids    map[string]string
+	gone   []utterance // removed since it was settled
 }
 
 func newDiscordSite(t *testing.T) *discordSite {
@@ -119,7 +120,10 @@ func (d *discordSite) say(at spot, who string, draft fakediscord.Draft) utteranc
 	return utterance{at: at, native: m.ID, d: m}
 }
 
-func (d *discordSite) remove(u utterance) { d.Delete(u.d) }
+func (d *discordSite) remove(u utterance) {
+	d.Delete(u.d)
+	d.gone = append(d.gone, u)
+}
 
 func (d *discordSite) lose(u utterance) {
 	d.Lose(true)
@@ -127,9 +131,21 @@ func (d *discordSite) lose(u utterance) {
 	d.Lose(false)
 }
 
-// settle: events come in their order, so what is recorded of the last one is
-// after all others.
-func (d *discordSite) settle(q *inquiry) { q.silently(d.beacon, "carl") }
+// settle: events are read in their order, so once the last one is recorded all
+// others were read. That is enough for what is known of channels and people; a
+// message's own end is recorded in its channel's turn, beside the others'.
+func (d *discordSite) settle(q *inquiry) {
+	q.Helper()
+	q.silently(d.beacon, "carl")
+	for _, u := range d.gone {
+		wait(q, "the deletion of "+u.native, func() bool {
+			var done bool
+			err := q.db.QueryRow(q.Context(), `SELECT coalesce(bool_and(deleted_at IS NOT NULL), false) FROM message WHERE native_id = $1`, u.native).Scan(&done)
+			return err == nil && done
+		})
+	}
+	d.gone = nil
+}
 
 func (d *discordSite) said(at spot) (out []string) {
 	for _, m := range d.Said(at.channel) {

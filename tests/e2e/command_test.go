@@ -24,7 +24,7 @@ func TestSlackCommandsReachThreads(t *testing.T) {
 	m, env := fake(t, func(fakemodel.Request) fakemodel.Reply {
 		return fakemodel.Reply{Text: "late", Wait: make(chan struct{})}
 	})
-	start(t, home(t), append(env, "SLACK_BOT_TOKEN="+fakeslack.BotToken, "SLACK_APP_TOKEN="+fakeslack.AppToken, "SLACK_API_URL="+s.URL(),
+	p := start(t, home(t), append(env, "SLACK_BOT_TOKEN="+fakeslack.BotToken, "SLACK_APP_TOKEN="+fakeslack.AppToken, "SLACK_API_URL="+s.URL(),
 		"SIGHTLINE_OWNERS=slack:"+fakeslack.Team+"/U1")...)
 	shot, _ := noise(t, 60, 40, 3)
 	asked, err := s.Post(fakeslack.Message{Channel: "C1", User: "U1", Text: "<@" + fakeslack.BotUser + "> look", Files: []fakeslack.File{s.Upload("shot.png", "image/png", shot)}})
@@ -56,6 +56,10 @@ func TestSlackCommandsReachThreads(t *testing.T) {
 			}
 		}
 		return false
+	})
+	// Its row is closed after its last words are out.
+	wait(t, "the end of its row", func() bool {
+		return query(t, p, `SELECT count(*)::text FROM turn WHERE state = 'running'`) == "0"
 	})
 	command("stop", "Nothing is running")
 	id := listed.FindString(command("attachments", "shot.png", "available"))

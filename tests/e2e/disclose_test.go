@@ -254,6 +254,12 @@ func questionEdited(d *drawing) {
 func (d *drawing) edit(u utterance, text string) {
 	if d.name() == "discord" {
 		d.d.Edit(u.d, "<@"+d.d.Bot.ID+"> "+text, -1)
+		// What settles waits for no edit.
+		wait(d, "the edit of "+u.native, func() bool {
+			var now string
+			err := d.db.QueryRow(d.Context(), `SELECT text FROM message WHERE native_id = $1`, u.native).Scan(&now)
+			return err == nil && strings.Contains(now, text)
+		})
 		return
 	}
 	d.s.must(d.s.Edit(u.s.Channel, u.native, func(m *fakeslack.Message) { m.Text = text }))

@@ -119,7 +119,15 @@ func slowly(text string) func(fakemodel.Request) fakemodel.Reply {
 	}
 }
 
-// reined is the same, but keeps each of these words, and what is after it, back
+// endlessly is a model that talks on until nobody listens: however long a draft
+// takes to be shown, there are words for the next one.
+func endlessly() func(fakemodel.Request) fakemodel.Reply {
+	return func(fakemodel.Request) fakemodel.Reply {
+		return fakemodel.Reply{Text: strings.Repeat(slowAnswer+" ", 1000), Pace: 400 * time.Millisecond}
+	}
+}
+
+// reined is slowly, but keeps each of these words, and what is after it, back
 // until it is let go: however slow the machine is, what was said before is shown.
 func reined(t *testing.T, text string, words ...int) (model func(fakemodel.Request) fakemodel.Reply, release []func()) {
 	t.Helper()
@@ -243,7 +251,10 @@ func TestDraftsSurviveKills(t *testing.T) {
 				{"post.sent", nil},
 			} {
 				boundary := kill.boundary
-				m.Answer(slowly(slowAnswer))
+				m.Answer(endlessly())
+				if boundary == "post.sent" {
+					m.Answer(slowly(slowAnswer))
+				}
 				p := start(t, dir, append(env, crashVar+"="+boundary)...)
 				s.say("killed at " + boundary)
 				select {

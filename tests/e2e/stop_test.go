@@ -86,6 +86,7 @@ func TestStopEndsWhatWaits(t *testing.T) {
 		say(c, "what is it?", file{fmt.Sprintf("big-%d.png", i), big})
 	}
 	wait(t, "all but one wait", func() bool { return count(passed, "show.fetched")-before == n })
+	// On a slow machine some are through before the last one is fetched.
 	decoded, asked := count(passed, "show.decoded"), len(m.Requests())
 	began = time.Now()
 	for _, c := range channels {
@@ -95,15 +96,15 @@ func TestStopEndsWhatWaits(t *testing.T) {
 	for _, c := range channels {
 		slowest = max(slowest, stopped(t, began, said(c)))
 	}
-	waited := n - count(passed, "show.decoded")
-	t.Logf("%d pictures wait: all stopped after %v, %d were never decoded", n-decoded, slowest.Round(time.Millisecond), waited)
+	late := count(passed, "show.decoded") - decoded
+	t.Logf("%d pictures wait: all stopped after %v, %d were decoded all the same", n-decoded, slowest.Round(time.Millisecond), late)
 	if slowest > soon {
 		t.Errorf("a stop took %v", slowest)
 	}
-	if waited < n-2 {
-		t.Errorf("%d of %d pictures were decoded for turns that were stopped", n-waited, n)
+	if late > 2 {
+		t.Errorf("%d of %d pictures were decoded for turns that were stopped", late, n-decoded)
 	}
-	if got := len(m.Requests()) - asked; got > count(passed, "show.decoded")-decoded+1 {
+	if got := len(m.Requests()) - asked; got > late+1 {
 		t.Errorf("the model was asked %d times for turns that were stopped", got)
 	}
 

@@ -112,8 +112,12 @@ func (a Reply) pieces() iter.Seq2[int, string] {
 	}
 	return func(yield func(int, string) bool) {
 		for i, p := range list {
-			if i > 0 {
-				time.Sleep(a.Pace)
+			if i > 0 && a.Pace > 0 {
+				select {
+				case <-time.After(a.Pace):
+				case <-a.gone:
+					return
+				}
 			}
 			if a.Pace > 0 && a.Before != nil {
 				a.Before(i)

@@ -82,6 +82,8 @@ type Reply struct {
 	Pace time.Duration
 	// Before, if set, is asked before each word of a slow model; it may wait.
 	Before func(word int)
+
+	gone <-chan struct{} // closed once nobody hears the words any more
 }
 
 // Server is the fake. Requests arrive in any order and at once.
@@ -197,6 +199,7 @@ func (s *Server) serve(api string) http.HandlerFunc {
 			return
 		}
 		w.Header().Set("Content-Type", "text/event-stream")
+		a.gone = hr.Context().Done()
 		if api == "chat" {
 			streamChat(w, r.Model, a)
 		} else {

@@ -41,6 +41,13 @@ func (a *Authorizer) Screen(ctx context.Context, r Request, ids []chat.Attachmen
 	return out, nil
 }
 
+// Gone reports whether a message of a place is deleted, as the store has it or
+// as its connector has heard.
+func (a *Authorizer) Gone(place chat.Place, m chat.Message) bool {
+	w, ok := a.c.Visibility[place.Platform].(Witness)
+	return m.Deleted || ok && w.Gone(place, m)
+}
+
 // screen gives the rule and the reason of a refusal.
 func (a *Authorizer) screen(ctx context.Context, r Request, id chat.AttachmentID, places map[chat.PlaceID]error) (rule, reason string, err error) {
 	row, err := a.c.Inventory.Attachment(ctx, r.Agent, r.Conversation, id)
@@ -64,10 +71,8 @@ func (a *Authorizer) screen(ctx context.Context, r Request, id chat.AttachmentID
 		return "place", "its place is not known", nil
 	case err != nil:
 		return "", "", fmt.Errorf("look up source place: %w", err)
-	default:
-		if w, ok := a.c.Visibility[src.Platform].(Witness); ok && w.Gone(src, msg) {
-			return "state", "its message was deleted", nil
-		}
+	case a.Gone(src, msg):
+		return "state", "its message was deleted", nil
 	}
 	// The message being answered is on every screen, whatever holds for its
 	// place as a whole.

@@ -23,6 +23,14 @@ func (d decides) Decide(_ context.Context, q attachments.Question) (attachments.
 	return d(q)
 }
 
+// witness has heard of deletions that the store has not.
+type witness struct {
+	decides
+	gone *string // the message's own ID on its platform
+}
+
+func (w witness) Gone(_ chat.Place, m chat.Message) bool { return m.NativeID == *w.gone }
+
 func allow(attachments.Question) (attachments.Decision, error) {
 	return attachments.Allow("S1", 0, 0), nil
 }
@@ -35,6 +43,7 @@ type talk struct {
 	place chat.Place
 	model *agenttest.Model
 	rules decides
+	gone  string
 	turns []checkpoints.Recorded
 	now   chat.TurnID
 }
@@ -47,7 +56,7 @@ func newTalk(t *testing.T, answered int) *talk {
 	t.Cleanup(db.Close)
 	k := &talk{t: t, place: chat.NewPlace("a", "test", "w", "c", "", chat.Channel), model: agenttest.Seeing("they spoke of att_1"), rules: allow}
 	auth, err := attachments.New(attachments.Config{Inventory: db, MaxBytes: 1 << 20, Visibility: map[chat.Platform]attachments.Visibility{
-		"test": decides(func(q attachments.Question) (attachments.Decision, error) { return k.rules(q) }),
+		"test": witness{func(q attachments.Question) (attachments.Decision, error) { return k.rules(q) }, &k.gone},
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -166,6 +175,26 @@ func TestLongConversationsAreSummedUp(t *testing.T) {
 	k.ok(err)
 	if p, _ = k.history(); p.summary.Text != "" || slices.ContainsFunc(p.answers(), func(a string) bool { return a != notRetold }) {
 		t.Errorf("after a deletion: %+v, answers %q", p.summary, p.answers())
+	}
+}
+
+// What is deleted is not retold from when it is heard of, though the store
+// learns of it a moment later; neither is what was said with it in mind.
+func TestADeletionOnItsWayToTheStore(t *testing.T) {
+	k := newTalk(t, 4)
+	k.gone = "m2"
+	p, _ := k.history()
+	if got := p.answers(); !slices.Equal(got, []string{"answer 0", "answer 1", notRetold, notRetold}) {
+		t.Errorf("%q", got)
+	}
+	for n, e := range p.retold {
+		if m := e.Messages[0]; m.Deleted != (n == 2) || (m.Text == "") != (n == 2) {
+			t.Errorf("%d: %+v", n, m)
+		}
+	}
+	k.gone = ""
+	if p, _ = k.history(); slices.Contains(p.answers(), notRetold) {
+		t.Errorf("%q", p.answers())
 	}
 }
 

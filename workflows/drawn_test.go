@@ -163,6 +163,11 @@ func TestAQuoteIsForThoseWhoCanReadIt(t *testing.T) {
 	if s := said(); !strings.Contains(s, "the text of quoted") || !strings.Contains(s, "quoted.png") {
 		t.Fatalf("told %q", s)
 	}
+	k.gone = "quoted" // heard of, and not recorded yet
+	if s := said(); strings.Contains(s, "the text of quoted") || strings.Contains(s, "quoted.png") || !strings.Contains(s, "(deleted)") {
+		t.Errorf("told %q of what is gone", s)
+	}
+	k.gone = ""
 	k.rules = func(q attachments.Question) (attachments.Decision, error) {
 		if q.Message != "" && q.Message == q.Trigger {
 			return attachments.Allow("S1", 0, 0), nil

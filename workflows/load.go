@@ -104,6 +104,7 @@ func (a *Activities) quote(ctx context.Context, l *loaded, m chat.Message) error
 	if err != nil {
 		return err
 	}
+	to.Deleted = to.Deleted || to.Place == l.place.ID && l.agent.Authorizer.Gone(l.place, to)
 	files, err := a.DB.MessageAttachments(ctx, l.turn.Agent, l.turn.Conversation, []chat.MessageID{to.ID})
 	if err != nil {
 		return err

@@ -53,6 +53,13 @@ func (a *Activities) retellable(ctx context.Context, l *loaded, past []checkpoin
 	l.terms = append(l.terms, l.turn.Place)
 	withheld := false
 	for i := range past {
+		for n, m := range past[i].Messages {
+			if m.Place == l.place.ID && !m.Deleted && l.agent.Authorizer.Gone(l.place, m) {
+				// The store is about to learn of it, and to do the same.
+				past[i].Messages[n].Deleted, past[i].Messages[n].Text = true, ""
+				withheld = true
+			}
+		}
 		for _, p := range terms[past[i].Turn.ID] {
 			ok, asked := known[p]
 			if !asked {

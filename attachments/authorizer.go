@@ -141,6 +141,7 @@ func (a *Authorizer) decide(ctx context.Context, r Request, id chat.AttachmentID
 	if msg.ID == "" || msg.ID != row.Message {
 		return refuse("message", "the store answered with another message")
 	}
+	msg.Deleted = a.Gone(src, msg) // its connector may know before the store
 	// A message that is gone has no readers to ask about. Whether the place of
 	// the answer may hear that it is gone is asked of its place as a whole.
 	subject := msg.ID

@@ -165,6 +165,20 @@ func TestStateIsNamedOnlyOnceTheAudienceHolds(t *testing.T) {
 	if _, _, err := w.authorizer(t, agentA).Authorize(context.Background(), request(r), r.ID, "view"); !errors.As(err, &state) {
 		t.Errorf("a deleted message: %v", err)
 	}
+	// Of which the connector has heard, and the store has not: the connector
+	// refuses the message, and the place as a whole may hear why.
+	w, rows = newWorld(agentA)
+	r = rows[agentA]
+	w.gone = map[chat.MessageID]bool{r.Message: true}
+	w.decide = func(q Question) (Decision, error) {
+		if q.Message != "" {
+			return Refuse("message", "the source message was deleted"), nil
+		}
+		return Allow("S1", 1, 1), nil
+	}
+	if _, _, err := w.authorizer(t, agentA).Authorize(context.Background(), request(r), r.ID, "view"); !errors.As(err, &state) || state.State != chat.FileDeleted {
+		t.Errorf("a message whose deletion is under way: %v", err)
+	}
 }
 
 func TestWithoutATrailNothingIsAllowed(t *testing.T) {

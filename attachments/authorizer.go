@@ -81,7 +81,7 @@ func (a *Authorizer) Authorize(ctx context.Context, r Request, id chat.Attachmen
 		use.Rule, use.Reason = "state", err.Error()
 	}
 	if err == nil && msg.Deleted {
-		err = &StateError{ID: id, State: chat.FileDeleted, Person: "the message it was posted with was deleted"}
+		err = &StateError{ID: id, State: chat.FileDeleted, Person: messageDeleted}
 		use.Rule, use.Reason = "state", err.Error()
 	}
 	use.Allowed = err == nil

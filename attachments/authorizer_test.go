@@ -176,7 +176,7 @@ func TestStateIsNamedOnlyOnceTheAudienceHolds(t *testing.T) {
 		}
 		return Allow("S1", 1, 1), nil
 	}
-	if _, _, err := w.authorizer(t, agentA).Authorize(context.Background(), request(r), r.ID, "view"); !errors.As(err, &state) || state.State != chat.FileDeleted {
+	if _, _, err := w.authorizer(t, agentA).Authorize(context.Background(), request(r), r.ID, "view"); !errors.As(err, &state) || state.State != chat.FileDeleted || state.Person != "its message was deleted" {
 		t.Errorf("a message whose deletion is under way: %v", err)
 	}
 }

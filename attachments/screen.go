@@ -8,6 +8,10 @@ import (
 	"sightline/connectors/chat"
 )
 
+// messageDeleted is what the store says of a file, too, whose message is gone:
+// it must not depend on the moment.
+const messageDeleted = "its message was deleted"
+
 // Screen asks of many attachments at once whether words that draw on them may
 // still be used here, and answers with those that may not, and why. It mints
 // nothing. Each is asked about by its place as a whole: that its message is
@@ -62,7 +66,7 @@ func (a *Authorizer) screen(ctx context.Context, r Request, id chat.AttachmentID
 	msg, err := a.c.Inventory.Message(ctx, row.Place, row.Message)
 	switch {
 	case errors.Is(err, chat.ErrNotFound), err == nil && msg.Deleted:
-		return "state", "its message was deleted", nil
+		return "state", messageDeleted, nil
 	case err != nil:
 		return "", "", fmt.Errorf("look up source message: %w", err)
 	}
@@ -72,7 +76,7 @@ func (a *Authorizer) screen(ctx context.Context, r Request, id chat.AttachmentID
 	case err != nil:
 		return "", "", fmt.Errorf("look up source place: %w", err)
 	case a.Gone(src, msg):
-		return "state", "its message was deleted", nil
+		return "state", messageDeleted, nil
 	}
 	// The message being answered is on every screen, whatever holds for its
 	// place as a whole.

@@ -329,12 +329,16 @@ func TestNothingIsForgottenBeforeItIsDurable(t *testing.T) {
 func TestAnEventThatCantBeKept(t *testing.T) {
 	w := newWorld(t).run()
 	var tried atomic.Int32
+	away := 3 // before that: it is waited for, however long
 	w.sink.failing(func(e chat.Event) error {
-		if e.Message.Text == "bad" {
-			tried.Add(1)
-			return fmt.Errorf("record event: %w", chat.ErrUnfit)
+		if e.Message.Text != "bad" {
+			return nil
 		}
-		return nil
+		if away--; away > 0 {
+			return errors.New("no database")
+		}
+		tried.Add(1)
+		return fmt.Errorf("record event: %w", chat.ErrUnfit)
 	})
 	w.Post(w.channel, w.alice, draft{Text: w.at() + " bad"})
 	m := w.Post(w.channel, w.alice, draft{Text: w.at() + " good"})

@@ -63,15 +63,18 @@ func (b *Bot) enqueue(ctx context.Context, j job) {
 // work runs a job until it is done.
 func (b *Bot) work(ctx context.Context, j job) {
 	wait := 100 * time.Millisecond
-	for try := 1; ; try++ {
+	for unfit := 0; ; {
 		err := j.run(ctx)
+		if errors.Is(err, chat.ErrUnfit) {
+			unfit++
+		}
 		switch {
 		case err == nil || ctx.Err() != nil:
 			return
 		case errors.Is(err, errSkip), hasStatus(err, 400, 403, 404):
 			b.log.Info("an event is passed over", "event", j.what, "channel", j.channel, "error", err)
 			return
-		case errors.Is(err, chat.ErrUnfit) && try == unfitTries:
+		case unfit == unfitTries:
 			b.log.Error("an event is lost: the store refuses it again and again", "event", j.what, "channel", j.channel, "error", err)
 			return
 		}

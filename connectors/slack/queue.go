@@ -131,8 +131,10 @@ func (q *queue) work(ctx context.Context, channel string) {
 		if err == nil {
 			err = j.run(ctx, j)
 		}
-		for try := 1; errors.Is(err, chat.ErrUnfit) && try < unfitTries && sleep(ctx, q.unfitPause) == nil; try++ {
-			err = j.run(ctx, j)
+		for try := 1; errors.Is(err, chat.ErrUnfit) && try < unfitTries; try++ {
+			if err = sleep(ctx, q.unfitPause); err == nil { // else the next process tries
+				err = j.run(ctx, j)
+			}
 		}
 		q.finish(j, err)
 	}

@@ -41,7 +41,7 @@ func (b *Bot) Run(ctx context.Context) error {
 		return err
 	}
 	for _, s := range missing(self.scopes) {
-		b.log.Warn("the bot token lacks a scope", "scope", s.name, "without", s.without, "fix", "add it under OAuth & Permissions, then install the app again")
+		b.log.Warn("the bot token lacks a scope", "scope", s.name, "without", s.without, "fix", s.fix())
 		if b.c.Missing != nil {
 			b.c.Missing("slack scope "+s.name+": it is missing: "+s.without, s.fix())
 		}
